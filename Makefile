@@ -1,0 +1,72 @@
+# `make lab` opens the course, `make test` checks everything. Both begin from nothing but Python 3.10 or newer.
+
+PYTHON ?= python3
+VENV ?= .venv
+PIP_ARGS ?=
+LAB_ARGS ?=
+PYTEST_ARGS ?=
+
+python := $(VENV)/bin/python
+pip_install = $(python) -m pip install --disable-pip-version-check -c constraints.txt $(PIP_ARGS)
+first_page := notebooks/00_start_here.ipynb
+allow_root = $(if $(filter 0,$(shell id -u)),--allow-root)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help lab test notebooks figures bench fmt clean
+
+help:
+	@echo "make lab        open the course in JupyterLab     LAB_ARGS=\"--no-browser --port=8899\"  PIP_ARGS=\"...\""
+	@echo "make test       format, lint, doctests, tests     PYTEST_ARGS=\"-k name\"  PIP_ARGS=\"...\""
+	@echo "make notebooks  build notebooks/*.ipynb from notebooks/source/*.py"
+	@echo "make figures    build the pictures in figures/"
+	@echo "make bench      measure: one table of times and ratios"
+	@echo "make fmt        format the code and mend what the linter can mend"
+	@echo "make clean      remove .venv and caches"
+	@echo "PYTHON=python3.12 chooses the interpreter that .venv is made from (now: $(PYTHON))."
+
+lab: $(VENV)/.lab
+	JUPYTER_PREFER_ENV_PATH=1 $(python) -m jupyter lab $(allow_root) \
+	    --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/$(first_page) $(LAB_ARGS)
+
+test: $(VENV)/.test
+	@$(python) tools/find_browser.py --get
+	$(python) -m ruff format --check .
+	$(python) -m ruff check .
+	$(python) -m pytest $(PYTEST_ARGS)
+
+notebooks: $(VENV)/.test
+	$(python) tools/build_notebooks.py
+
+figures: $(VENV)/.test
+	$(python) tools/build_figures.py
+
+bench: $(VENV)/.test
+	$(python) tools/bench.py
+
+fmt: $(VENV)/.test
+	$(python) -m ruff format .
+	$(python) -m ruff check --fix .
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	find reqpool tests tools notebooks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Set-up, in steps. Each leaves a stamp only when it went well, so an interrupted one is simply done again.
+
+$(VENV)/.made:
+	@command -v "$(PYTHON)" >/dev/null || { echo "$(PYTHON) is not here: say which Python 3.10 or newer to use, as in make lab PYTHON=python3.12"; exit 1; }
+	@"$(PYTHON)" -c 'import sys; v = sys.version_info; v >= (3, 10) or sys.exit("reqpool needs Python 3.10 or newer, and %s is %d.%d: name another one, as in make lab PYTHON=python3.12" % (sys.argv[1], v[0], v[1]))' "$(PYTHON)"
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) has no venv module: on Debian and Ubuntu it is the package python3-venv"; exit 1; }
+	@"$(PYTHON)" -m venv "$(VENV)"
+	@touch $@
+
+$(VENV)/.lab: $(VENV)/.made pyproject.toml constraints.txt
+	@echo "Setting up $(VENV) for the course, once: 1 to 5 minutes, more on a slow line (PyTorch alone is 200 MB to 3 GB; README says how to take the small one)."
+	$(pip_install) -e ".[lab,course]"
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.made pyproject.toml constraints.txt
+	@echo "Setting up $(VENV) for course and tests, once: 1 to 5 minutes, more on a slow line (PyTorch alone is 200 MB to 3 GB; README says how to take the small one)."
+	$(pip_install) -e ".[lab,course,test]"
+	@touch $@ $(VENV)/.lab
