@@ -68,5 +68,5 @@ $(VENV)/.lab: $(VENV)/.made pyproject.toml constraints.txt
 
 $(VENV)/.test: $(VENV)/.made pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) for course and tests, once: 1 to 5 minutes, more on a slow line (PyTorch alone is 200 MB to 3 GB; README says how to take the small one)."
-	$(pip_install) -e ".[lab,course,test]"
+	$(pip_install) -e ".[test]"
 	@touch $@ $(VENV)/.lab
