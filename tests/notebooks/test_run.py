@@ -1,0 +1,60 @@
+"""Every chapter runs: in a fresh kernel from top to bottom, and a second time in a kernel that ran it already."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import build_notebooks
+import nbformat
+import pytest
+
+from tests.notebooks.running import Kernel
+
+NOTEBOOKS = sorted(build_notebooks.NOTEBOOKS.glob("*.ipynb"))
+MakeKernel = Callable[[nbformat.NotebookNode], Kernel]
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def kernel_for(jupyter_home: Path, tmp_path: Path) -> MakeKernel:
+    return lambda notebook: Kernel(notebook, build_notebooks.NOTEBOOKS.parent, tmp_path / "kernel.log")
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_restart_and_run_all_and_run_all_again(path: Path, jupyter_home: Path, tmp_path: Path) -> None:
+    with Kernel(nbformat.read(path, as_version=4), path.parent, tmp_path / "kernel.log") as kernel:
+        assert kernel.run_all() == []
+        assert kernel.run_all() == [], "the second Run All in the same kernel"
+
+
+def small_notebook(*cells: str) -> nbformat.NotebookNode:
+    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
+
+
+def test_the_kernel_is_the_interpreter_that_runs_the_tests(kernel_for: MakeKernel) -> None:
+    import sys
+
+    with kernel_for(small_notebook("import os, sys", f"assert sys.executable == {sys.executable!r}")) as kernel:
+        assert kernel.run_all() == []
+
+
+def test_each_place_where_an_exception_can_hide_is_looked_at(kernel_for: MakeKernel) -> None:
+    notebook = small_notebook(
+        "1 / 0",
+        "import ipywidgets; shown = ipywidgets.Output(); display(shown)",
+        "with shown: raise KeyError('in an Output widget')",
+        "import sys; print('a word', file=sys.stderr)",
+        "import os; os.write(2, b'Traceback (most recent call last) in the log')",
+    )
+    with kernel_for(notebook) as kernel:
+        told = "\n".join(kernel.run_all())
+    assert "ZeroDivisionError" in told
+    assert "in an Output widget" in told
+    assert "wrote to stderr: a word" in told
+    assert "in the log" in told
+
+
+def test_a_notebook_that_runs_only_once_is_noticed(kernel_for: MakeKernel) -> None:
+    with kernel_for(small_notebook("if 'seen' in globals(): raise RuntimeError('ran before')\nseen = True")) as kernel:
+        assert kernel.run_all() == []
+        assert len(kernel.run_all()) == 1
