@@ -1,0 +1,981 @@
+// The player: a whole trace, shipped to the browser once, drawn at any step without asking a kernel.
+//
+//   Tape       the trace: the pool's state after k events, seeking both ways by what each event changed
+//   Playhead   which step, and whether it moves by itself; shared by all views of one widget
+//   Row        one row's label and lengths
+//   Grids      the table: elements (to 2,048 cells), strips of canvas (to 65,535), an aggregate (beyond)
+//   SlotStrip  the same numbers seen from the KV cache
+//   Player     one view: sentence, free rows, table, slots, transport, keys, theme
+//
+// In a notebook: the default export (anywidget calls it once per widget). On a page: mount(root, tape, options).
+
+const MAX_ELEMENTS = 2048; // cells drawn as elements
+const MAX_CANVAS = 65535; // cells drawn on canvas; from here on an aggregate
+const MAX_MARKED = 256; // cells on a canvas that are elements as well
+const MAX_ROWS_IN_PAGE = 512; // rows of a canvas table that exist at once; beyond, those in view
+const MAX_SLOTS = 256;
+const MAX_QUEUE = 12;
+const REST_MS = 300; // the kernel hears of a step when it has been at rest for so long
+const STATES = ["empty", "live", "stale", "padding"];
+const HUES = ["0 114 178", "213 94 0", "0 158 115", "204 121 167", "230 159 0", "86 180 233"]; // Okabe-Ito
+const SIGNS = ["solid", "dashed", "dotted", "double"]; // underlines, when the hues have been used up
+const NEUTRAL = { hue: "128 136 150", sign: "solid" };
+const TALL = new Set(["alloc", "free", "late_write", "refuse", "retract", "clear"]);
+
+const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
+const count = (n) => n.toLocaleString("en");
+
+function h(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children); // strings become text nodes: nothing of a trace is ever parsed as HTML
+  return element;
+}
+
+/** Write an attribute only when it differs; null takes it away. */
+function set(element, name, value) {
+  if (value === null) element.removeAttribute(name);
+  else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
+}
+
+function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+function paintOwner(element, { hue, sign }) {
+  element.style.setProperty("--hue", hue);
+  element.style.setProperty("--sign", sign);
+}
+
+function splice(list, at, remove, insert) {
+  if (insert.length > 10000) return list.slice(0, at).concat(insert, list.slice(at + remove)); // too many arguments
+  list.splice(at, remove, ...insert);
+  return list;
+}
+
+/** 7, 1, 1 -> 7, 8, 9 */
+const sums = (differences) => differences.map(((sum) => (difference) => (sum += difference))(0));
+
+/** Runs of cells (flat, n, n slots before, n after) -> flat, before, after, flat, ... */
+function triples(runs) {
+  const cells = [];
+  for (let i = 0; i < runs.length; ) {
+    const [flat, n] = [runs[i], runs[i + 1]];
+    const [before, after] = [sums(runs.slice(i + 2, i + 2 + n)), sums(runs.slice(i + 2 + n, (i += 2 + 2 * n)))];
+    for (let j = 0; j < n; j++) cells.push(flat + j, before[j], after[j]);
+  }
+  return cells;
+}
+
+class Tape {
+  static async decode(text) {
+    if (typeof DecompressionStream === "undefined") throw new Error("this browser has no DecompressionStream");
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const inflated = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    const data = JSON.parse(await new Response(inflated).text());
+    if (data.version !== 1) throw new Error(`it is of version ${data.version}, and this player reads version 1`);
+    return new Tape(data);
+  }
+
+  constructor({ rows, columns, padding_row, reuse, slots, first, captions, events }) {
+    Object.assign(this, { rows, columns, reuse, slots, captions, events, paddingRow: padding_row });
+    this.step = 0;
+    this.last = events.length;
+    this.table = new Array(rows); // a row exists once a cell of it is not zero
+    for (const event of events) if (event.cells) event.cells = triples(event.cells);
+    const cells = triples(first.cells);
+    for (let i = 0; i < cells.length; i += 3) this.put(cells[i], cells[i + 2]);
+    this.lengths = [first.verified, first.alloced, first.mirror ?? first.alloced.slice(), first.generation];
+    [this.verified, this.alloced, this.mirror] = this.lengths;
+    this.owners = new Map(first.owners);
+    this.free = sums(first.free);
+    this.freeRows = new Set(this.free);
+    this.colours = this.assignColours();
+  }
+
+  /** rid -> hue and underline, in the order in which the requests first appear. */
+  assignColours() {
+    const rids = new Set([...this.owners.values()].flat());
+    for (const event of this.events) {
+      if (event.rid != null) rids.add(event.rid);
+      for (const [, , after] of event.owners ?? []) for (const rid of after) rids.add(rid);
+    }
+    rids.delete(null); // a row handed out by count has no request
+    const colour = (i) => ({ hue: HUES[i % HUES.length], sign: SIGNS[Math.floor(i / HUES.length) % SIGNS.length] });
+    return new Map([...rids].map((rid, i) => [rid, colour(i)]));
+  }
+
+  put(flat, slot) {
+    const row = Math.floor(flat / this.columns);
+    (this.table[row] ??= new Int32Array(this.columns))[flat % this.columns] = slot;
+    return row;
+  }
+
+  slot(row, position) {
+    return this.table[row]?.[position] ?? 0;
+  }
+
+  /** An index into STATES. A cell is live below alloced, and stale when it is not zero beyond. */
+  state(row, position) {
+    if (row === this.paddingRow) return 3;
+    if (position < this.alloced[row]) return 1;
+    return this.slot(row, position) ? 2 : 0;
+  }
+
+  /** Go to the state after k events; returns the rows that may look different now. */
+  seek(k) {
+    const touched = new Set(this.event?.rows);
+    while (this.step < k) this.apply(this.events[this.step++], true, touched);
+    while (this.step > k) this.apply(this.events[--this.step], false, touched);
+    for (const row of this.event?.rows ?? []) touched.add(row);
+    return touched;
+  }
+
+  apply({ cells = [], lens = [], owners = [], free }, forward, touched) {
+    for (let i = 0; i < cells.length; i += 3) touched.add(this.put(cells[i], cells[i + (forward ? 2 : 1)]));
+    for (let i = 0; i < lens.length; i += 4) {
+      this.lengths[lens[i]][lens[i + 1]] = lens[i + (forward ? 3 : 2)];
+      touched.add(lens[i + 1]);
+    }
+    for (const [row, before, after] of owners) {
+      this.owners.set(row, forward ? after : before);
+      touched.add(row);
+    }
+    if (!free) return;
+    const [at, removed, inserted] = free;
+    const [out, into] = forward ? [removed, inserted] : [inserted, removed];
+    this.free = splice(this.free, at, out.length, into);
+    for (const row of out) this.freeRows.delete(row), touched.add(row);
+    for (const row of into) this.freeRows.add(row), touched.add(row);
+  }
+
+  /** The event that led here, if any. */
+  get event() {
+    return this.events[this.step - 1];
+  }
+
+  get changed() {
+    return (this.event?.cells ?? []).filter((_, i) => i % 3 === 0);
+  }
+
+  caption() {
+    return { kind: this.event?.kind ?? "start", text: this.captions[this.step] };
+  }
+
+  owner(row) {
+    if (row === this.paddingRow) return { ...NEUTRAL, kind: "padding", name: "padding" };
+    const rids = this.owners.get(row) ?? [];
+    if (!rids.length) return { ...NEUTRAL, kind: "free", name: this.freeRows.has(row) ? "free" : "nobody" };
+    const name = rids.map((rid) => (rid === null ? "by count" : rid === "" ? "(empty name)" : rid)).join(" + ");
+    return { ...(this.colours.get(rids[0]) ?? NEUTRAL), kind: "owned", name };
+  }
+
+  /** What is wrong with a row, worst first, in as few words as fit beside its lengths. */
+  faults(row) {
+    const [verified, alloced, mirror] = this.lengths.map((list) => list[row]);
+    const faults = this.owners.get(row)?.length > 1 ? ["two owners"] : [];
+    if (verified || alloced) {
+      if (row === this.paddingRow) faults.push("dummy write");
+      else if (this.freeRows.has(row)) faults.push("late write");
+    }
+    if (verified > alloced) faults.push("beyond alloced");
+    if (alloced > this.columns) faults.push("beyond the row");
+    if (mirror !== alloced) faults.push(`host mirror ${mirror}`);
+    return faults;
+  }
+
+  describe(row, position) {
+    const [slot, state, { name, kind }] = [this.slot(row, position), STATES[this.state(row, position)], this.owner(row)];
+    const where = `row ${row} (${kind === "padding" ? "padding row" : name}), position ${position}`;
+    if (state === "empty") return `${where}: empty`;
+    const known = position < this.verified[row] ? "verified" : "not yet verified";
+    const words = { live: `live, ${known}`, stale: "stale, beyond the row's length", padding: "no request's" }[state];
+    return `${where} \u2192 slot ${slot}, ${words}`;
+  }
+
+  /** Every cell that names this slot, as flat indices; slot 0 means no slot except in live cells. */
+  holders(slot) {
+    const found = [];
+    for (let row = 0; row < this.rows; row++) {
+      if (row === this.paddingRow) continue;
+      const cells = this.table[row];
+      const end = slot ? (cells ? this.columns : 0) : Math.min(this.alloced[row], this.columns);
+      for (let p = 0; p < end; p++) if ((cells?.[p] ?? 0) === slot) found.push(row * this.columns + p);
+    }
+    return found;
+  }
+}
+
+class Playhead {
+  step = 0;
+  last = 0;
+  playing = false;
+  listeners = new Set();
+
+  constructor(speed = 2) {
+    this.period = 1000 / clamp(speed, 0.1, 20);
+  }
+
+  subscribe(listener) {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  tell() {
+    for (const listener of this.listeners) listener();
+  }
+
+  go(step) {
+    const before = this.step;
+    this.step = clamp(Math.round(step), 0, this.last);
+    if (this.step !== before) this.tell();
+  }
+
+  /** A hand on the controls ends the playing. */
+  move(step) {
+    this.play(false);
+    this.go(step);
+  }
+
+  play(on = !this.playing) {
+    if (on === this.playing || (on && !this.last)) return;
+    if (on && this.step === this.last) this.step = 0;
+    this.playing = on;
+    this.due = performance.now() + this.period;
+    cancelAnimationFrame(this.frame);
+    if (on) this.frame = requestAnimationFrame(this.tick);
+    this.tell();
+  }
+
+  tick = (now) => {
+    if (!this.playing) return;
+    if (now >= this.due) {
+      this.due = Math.max(this.due + this.period, now); // after a pause of the page, no hurry to catch up
+      this.step = Math.min(this.step + 1, this.last);
+      this.playing = this.step < this.last;
+      this.tell();
+    }
+    if (this.playing) this.frame = requestAnimationFrame(this.tick);
+  };
+}
+
+class Row {
+  constructor(tape, row) {
+    this.row = row;
+    this.name = h("span", { class: "name" });
+    this.head = h("div", { role: "rowheader", class: "head" }, h("span", { class: "number" }, String(row)), this.name);
+    this.cells = h("div", { role: "presentation", class: "cells" });
+    this.verified = h("i", { class: "verified" });
+    this.alloced = h("i", { class: "alloced" });
+    this.bar = h("span", { class: "bar", "aria-hidden": "true" }, this.alloced, this.verified);
+    this.numbers = h("span", { class: "numbers" });
+    this.fault = h("span", { class: "fault" });
+    this.lengths = h("div", { role: "gridcell", class: "lengths" }, this.bar, this.numbers, this.fault);
+    this.element = h("div", { role: "row", class: "row", "aria-rowindex": row + 2 }, this.head, this.cells, this.lengths);
+  }
+
+  draw(tape) {
+    const { row } = this;
+    const owner = tape.owner(row);
+    paintOwner(this.element, owner);
+    set(this.element, "data-kind", owner.kind);
+    setText(this.name, owner.name);
+    set(this.head, "title", `row ${row}: ${owner.name}`);
+    this.head.classList.toggle("now", tape.event?.rows?.includes(row) ?? false);
+
+    const [verified, alloced, faults] = [tape.verified[row], tape.alloced[row], tape.faults(row)];
+    const unused = owner.kind === "padding" && !faults.length;
+    const width = (length) => `scaleX(${clamp(length / tape.columns, 0, 1)})`;
+    this.verified.style.transform = width(verified);
+    this.alloced.style.transform = width(alloced);
+    set(this.lengths, "data-unused", unused ? "" : null);
+    setText(this.numbers, unused ? "no length counts here" : `${verified}/${alloced}`);
+    setText(this.fault, faults.length > 1 ? `${faults[0]} +${faults.length - 1}` : (faults[0] ?? ""));
+    set(this.head, "data-fault", faults.length ? "" : null);
+    set(this.lengths, "title", [`verified ${verified}, alloced ${alloced}`, ...faults].join("; "));
+  }
+}
+
+/** What the three kinds of table share: the header, the scroll box, and looking after the just-changed cell. */
+class Grid {
+  constructor(tape, kind) {
+    this.tape = tape;
+    this.body = h("div", { role: "rowgroup", class: "body" });
+    this.positions = h("div", { role: "presentation", class: "cells" });
+    const head = [h("div", { role: "columnheader", class: "head" }, h("span", { class: "number" }), "owner")];
+    const lengths = h("div", { role: "columnheader", class: "lengths" }, "verified / alloced");
+    const header = h("div", { role: "row", class: "row header", "aria-rowindex": 1 }, ...head, this.positions, lengths);
+    const size = { "aria-rowcount": tape.rows + 1, "aria-colcount": tape.columns + 2 };
+    const label = "the table: rows by positions, each cell a KV slot";
+    this.element = h("div", { role: "grid", class: `grid ${kind}`, tabindex: "0", "aria-label": label, ...size });
+    this.element.append(h("div", { role: "rowgroup", class: "top" }, header), this.body);
+  }
+
+  follow() {
+    const flat = this.tape.changed[0];
+    const { scrollWidth, clientWidth, scrollHeight, clientHeight } = this.element;
+    if (flat === undefined || (scrollWidth <= clientWidth && scrollHeight <= clientHeight)) return;
+    this.reveal(Math.floor(flat / this.tape.columns), flat % this.tape.columns);
+  }
+
+  /** Scroll the box, never the page, until the cell is clear of the sticky labels. */
+  reveal(row, position) {
+    const cell = this.cell(row, position);
+    if (!cell) return;
+    const [box, at, view] = [this.element.getBoundingClientRect(), cell.getBoundingClientRect(), this.inside()];
+    if (at.left < box.left + view.left || at.right > box.right - view.right)
+      this.element.scrollLeft += (at.left + at.right - box.left - view.left - box.right + view.right) / 2;
+    if (at.top < box.top + view.top || at.bottom > box.bottom)
+      this.element.scrollTop += (at.top + at.bottom - box.top - view.top - box.bottom) / 2;
+  }
+
+  inside() {
+    const [head, , lengths] = this.positions.parentElement.children;
+    const sticky = (element, side) => (getComputedStyle(element)[side] === "0px" ? element.offsetWidth : 0);
+    return { left: sticky(head, "left"), right: sticky(lengths, "right"), top: head.offsetHeight };
+  }
+
+  find(event) {
+    const cell = event.target.closest("[data-position]");
+    return cell && { row: Number(cell.dataset.row), position: Number(cell.dataset.position) };
+  }
+
+  fillCell(cell, row, position, withText) {
+    const [slot, state] = [this.tape.slot(row, position), STATES[this.tape.state(row, position)]];
+    set(cell, "data-slot", slot);
+    set(cell, "data-state", state);
+    set(cell, "aria-label", state === "empty" ? `position ${position}, empty` : `position ${position}, slot ${slot}, ${state}`);
+    if (withText) setText(cell, state === "empty" ? "" : String(slot));
+  }
+
+  newCell(row, position) {
+    const where = { "data-row": row, "data-position": position, "aria-colindex": position + 2 };
+    return h("div", { role: "gridcell", class: "cell", tabindex: "-1", ...where });
+  }
+
+  repaint() {}
+  layout() {}
+  destroy() {}
+}
+
+class ElementGrid extends Grid {
+  constructor(tape) {
+    super(tape, "elements");
+    const digits = String(Math.max(tape.slots - 1, tape.columns - 1, 0)).length;
+    this.element.style.setProperty("--cell-width", `${Math.max(30, 12 + 9 * digits)}px`);
+    if (tape.rows > 20) this.element.classList.add("dense");
+    this.shown = new Float64Array(tape.rows * tape.columns).fill(-1); // slot and state of each cell, as drawn
+    this.views = Array.from({ length: tape.rows }, (_, row) => new Row(tape, row));
+    this.cells = [];
+    for (let p = 0; p < tape.columns; p++) this.positions.append(h("div", { role: "columnheader", class: "position" }, String(p)));
+    for (const { row, cells, element } of this.views) {
+      for (let p = 0; p < tape.columns; p++) this.cells.push(this.newCell(row, p));
+      cells.append(...this.cells.slice(-tape.columns));
+      this.body.append(element);
+    }
+    this.marked = [];
+    this.lit = [];
+  }
+
+  cell(row, position) {
+    return this.cells[row * this.tape.columns + position];
+  }
+
+  draw(touched) {
+    const { tape } = this;
+    for (const row of touched) {
+      this.views[row].draw(tape);
+      for (let p = 0, flat = row * tape.columns; p < tape.columns; p++, flat++) {
+        const code = tape.slot(row, p) * 4 + tape.state(row, p);
+        if (this.shown[flat] === code) continue;
+        this.shown[flat] = code;
+        this.fillCell(this.cells[flat], row, p, true);
+      }
+    }
+    for (const flat of this.marked) set(this.cells[flat], "data-changed", null), set(this.cells[flat], "data-wrong", null);
+    const wrong = tape.event?.wrong ?? [];
+    this.marked = [...tape.changed, ...wrong];
+    for (const flat of tape.changed) set(this.cells[flat], "data-changed", "");
+    for (const flat of wrong) set(this.cells[flat], "data-wrong", "");
+  }
+
+  light(flats) {
+    for (const flat of this.lit) this.cells[flat].classList.remove("lit");
+    for (const flat of flats) this.cells[flat].classList.add("lit");
+    this.lit = flats;
+  }
+}
+
+class CanvasGrid extends Grid {
+  constructor(tape) {
+    super(tape, "canvas");
+    this.rowHeight = 14;
+    this.views = new Map(); // row -> its Row, for the rows that exist now
+    this.overlays = new Map(); // flat -> the element that lies over this cell
+    this.lit = [];
+    this.focused = null;
+    this.body.style.height = `${tape.rows * this.rowHeight}px`;
+    this.element.addEventListener("scroll", () => this.makeRows());
+  }
+
+  /** Cells get what width there is, 3 to 16 pixels (less only where a canvas could not be so wide). */
+  layout() {
+    const { left, right } = this.inside();
+    const room = (this.element.clientWidth - left - right) / this.tape.columns;
+    this.cellWidth = Math.min(clamp(Math.floor(room), 3, 16), 30000 / this.tape.columns);
+    this.element.style.setProperty("--strip", `${this.cellWidth * this.tape.columns}px`);
+    const stride = 2 ** Math.ceil(Math.log2(Math.max(36 / this.cellWidth, 1)));
+    const ticks = Array.from({ length: Math.ceil(this.tape.columns / stride) }, (_, i) => i * stride);
+    const tick = (p) => h("div", { role: "columnheader", class: "position", style: `left:${p * this.cellWidth}px` }, String(p));
+    this.positions.replaceChildren(...ticks.map(tick));
+    this.repaint();
+  }
+
+  repaint() {
+    if (!this.cellWidth) return;
+    const style = getComputedStyle(this.element);
+    this.ratio = window.devicePixelRatio || 1;
+    this.ink = Object.fromEntries(["cell", "hatch", "tint"].map((name) => [name, style.getPropertyValue(`--${name}`)]));
+    this.hatches = { stale: this.hatch(1), padding: this.hatch(-1) };
+    for (const { element } of this.views.values()) element.remove();
+    this.views.clear();
+    this.overlays.clear();
+    this.makeRows();
+  }
+
+  hatch(direction) {
+    const tile = h("canvas", { width: 6, height: 6 });
+    const pen = tile.getContext("2d");
+    pen.strokeStyle = this.ink.hatch;
+    for (const x of [-6, 0, 6]) pen.moveTo(x, direction > 0 ? 6 : 0), pen.lineTo(x + 6, direction > 0 ? 0 : 6);
+    pen.stroke();
+    return pen.createPattern(tile, "repeat");
+  }
+
+  makeRows() {
+    const { tape, rowHeight, element } = this;
+    let [from, to] = [0, tape.rows];
+    if (tape.rows > MAX_ROWS_IN_PAGE) {
+      from = Math.max(0, Math.floor(element.scrollTop / rowHeight) - 20);
+      to = Math.min(tape.rows, from + Math.ceil(element.clientHeight / rowHeight) + 40);
+    }
+    for (const [row, view] of this.views) if (row < from || row >= to) view.element.remove(), this.views.delete(row);
+    const fresh = [];
+    for (let row = from; row < to; row++) {
+      if (this.views.has(row)) continue;
+      const view = new Row(tape, row);
+      view.canvas = h("canvas", { "aria-hidden": "true" });
+      view.canvas.width = Math.round(this.cellWidth * tape.columns * this.ratio);
+      view.canvas.height = rowHeight * this.ratio;
+      view.cells.append(view.canvas);
+      view.element.dataset.row = row;
+      view.element.style.top = `${row * rowHeight}px`;
+      this.views.set(row, view);
+      fresh.push(row);
+      this.body.append(view.element);
+    }
+    this.draw(fresh);
+  }
+
+  draw(touched) {
+    if (!this.cellWidth) return;
+    for (const row of touched) {
+      const view = this.views.get(row);
+      if (!view) continue;
+      view.draw(this.tape);
+      this.paint(view);
+    }
+    this.overlay();
+  }
+
+  /** One rectangle for each run of cells in the same state. */
+  paint({ row, canvas, element }) {
+    const { tape, ink, cellWidth, rowHeight } = this;
+    const pen = canvas.getContext("2d");
+    const hue = element.style.getPropertyValue("--hue");
+    pen.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    pen.clearRect(0, 0, cellWidth * tape.columns, rowHeight);
+    for (let start = 0, end = 1; start < tape.columns; start = end++) {
+      const state = tape.state(row, start);
+      while (end < tape.columns && tape.state(row, end) === state) end++;
+      const [x, width] = [start * cellWidth, (end - start) * cellWidth];
+      pen.fillStyle = state === 1 ? `rgb(${hue} / ${ink.tint})` : ink.cell;
+      pen.fillRect(x, 1, width, rowHeight - 2);
+      if (state >= 2) pen.fillStyle = this.hatches[STATES[state]];
+      else if (state === 1) pen.fillStyle = `rgb(${hue})`;
+      if (state) pen.fillRect(x, state === 1 ? rowHeight - 3 : 1, width, state === 1 ? 2 : rowHeight - 2);
+    }
+  }
+
+  /** Cells that mean something now are elements over the canvas: just changed, wrong, focused, lit. */
+  overlay() {
+    const { tape } = this;
+    const changed = new Set(tape.changed.slice(0, MAX_MARKED));
+    const wrong = new Set((tape.event?.wrong ?? []).slice(0, MAX_MARKED));
+    const lit = new Set(this.lit.slice(0, MAX_MARKED));
+    const wanted = new Set([...changed, ...wrong, ...lit, ...(this.focused === null ? [] : [this.focused])]);
+    for (const [flat, cell] of this.overlays) if (!wanted.has(flat) || !cell.isConnected) cell.remove(), this.overlays.delete(flat);
+    for (const flat of wanted) {
+      const [row, position] = [Math.floor(flat / tape.columns), flat % tape.columns];
+      const view = this.views.get(row);
+      if (!view) continue;
+      let cell = this.overlays.get(flat);
+      if (!cell) {
+        cell = this.newCell(row, position);
+        cell.style.left = `${position * this.cellWidth}px`;
+        this.overlays.set(flat, cell);
+        view.cells.append(cell);
+      }
+      this.fillCell(cell, row, position, false);
+      set(cell, "data-changed", changed.has(flat) ? "" : null);
+      set(cell, "data-wrong", wrong.has(flat) ? "" : null);
+      cell.classList.toggle("lit", lit.has(flat));
+    }
+  }
+
+  cell(row, position) {
+    if (!this.views.has(row)) {
+      this.element.scrollTop = row * this.rowHeight - this.element.clientHeight / 2;
+      this.makeRows();
+    }
+    this.focused = row * this.tape.columns + position;
+    this.overlay();
+    return this.overlays.get(this.focused);
+  }
+
+  light(flats) {
+    this.lit = flats;
+    this.overlay();
+  }
+
+  find(event) {
+    const strip = event.target.closest(".cells");
+    const row = strip?.parentElement.dataset.row;
+    if (row === undefined) return null;
+    const position = Math.floor((event.clientX - strip.getBoundingClientRect().left) / this.cellWidth);
+    return { row: Number(row), position: clamp(position, 0, this.tape.columns - 1) };
+  }
+}
+
+/** Blocks of cells, coloured by what is in them. */
+class AggregateGrid extends Grid {
+  constructor(tape) {
+    super(tape, "aggregate");
+    this.across = Math.min(tape.columns, 256);
+    this.down = Math.min(tape.rows, 128);
+    this.perRow = Math.ceil(tape.rows / this.down);
+    this.perColumn = Math.ceil(tape.columns / this.across);
+    this.canvas = h("canvas", { width: this.across, height: this.down, "aria-hidden": "true" });
+    const words =
+      `This table has ${count(tape.rows)} rows \u00d7 ${count(tape.columns)} positions = ${count(tape.rows * tape.columns)} cells, ` +
+      `too many to draw one by one. This is an aggregate: each block stands for ${count(this.perRow)} rows ` +
+      `\u00d7 ${count(this.perColumn)} positions; dark: a live cell in it, middle: only stale ones, light: all empty.`;
+    const cell = h("div", { role: "gridcell", class: "summary" }, h("p", {}, words), this.canvas);
+    this.element.replaceChildren(h("div", { role: "row" }, cell));
+  }
+
+  cell() {
+    return null;
+  }
+  find() {
+    return null;
+  }
+  light() {}
+  follow() {}
+
+  repaint() {
+    this.draw(Array.from({ length: this.down }, (_, i) => i * this.perRow));
+  }
+
+  draw(touched) {
+    const pen = this.canvas.getContext("2d");
+    const style = getComputedStyle(this.element);
+    const ink = ["--cell", "--text", "--hatch"].map((name) => style.getPropertyValue(name)); // empty, live, stale
+    for (const band of new Set([...touched].map((row) => Math.floor(row / this.perRow))))
+      for (let block = 0; block < this.across; block++) {
+        pen.fillStyle = ink[this.summary(band, block)];
+        pen.fillRect(block, band, 1, 1);
+      }
+  }
+
+  summary(band, block) {
+    const { tape } = this;
+    const [from, to] = [block * this.perColumn, Math.min((block + 1) * this.perColumn, tape.columns)];
+    let best = 0;
+    for (let row = band * this.perRow; row < Math.min((band + 1) * this.perRow, tape.rows); row++) {
+      if (row === tape.paddingRow) continue;
+      if (tape.alloced[row] > from) return 1;
+      if (!best && tape.table[row]?.subarray(from, to).some((slot) => slot !== 0)) best = 2;
+    }
+    return best;
+  }
+}
+
+class SlotStrip {
+  constructor(tape) {
+    this.tape = tape;
+    this.chips = [];
+    this.element = h("div", { class: "slots", role: "group", "aria-label": "KV slots" }, h("span", { class: "label" }, "KV slots"));
+    if (tape.slots > MAX_SLOTS) this.element.append(h("span", { class: "muted" }, `${count(tape.slots)} of them, too many to draw here`));
+    else this.chips = Array.from({ length: tape.slots }, (_, slot) => h("span", { class: "slot", "data-kv-slot": slot }, String(slot)));
+    this.element.append(...this.chips);
+    this.element.hidden = !tape.slots;
+    this.shown = [];
+    this.now = [];
+    this.lit = [];
+  }
+
+  draw() {
+    const { tape, chips } = this;
+    if (!chips.length) return;
+    const rows = chips.map(() => []); // the rows whose live cells hold the slot
+    for (let row = 0; row < tape.rows; row++)
+      if (row !== tape.paddingRow)
+        for (let p = Math.min(tape.alloced[row], tape.columns) - 1; p >= 0; p--) {
+          const held = rows[tape.slot(row, p)];
+          if (held && held.at(-1) !== row) held.push(row);
+        }
+    rows.forEach((held, slot) => {
+      const owner = held.length ? tape.owner(held[0]) : NEUTRAL;
+      const looks = `${held.length} ${owner.hue} ${owner.sign}`;
+      if (this.shown[slot] === looks) return;
+      this.shown[slot] = looks;
+      paintOwner(chips[slot], owner);
+      chips[slot].classList.toggle("held", held.length > 0);
+      set(chips[slot], "data-holders", held.length > 1 ? held.length : null);
+    });
+    this.now = this.mark("now", this.now, new Set((tape.event?.cells ?? []).filter((slot, i) => i % 3 === 2 && slot > 0)));
+  }
+
+  light(slots) {
+    this.lit = this.mark("lit", this.lit, slots);
+  }
+
+  mark(name, before, after) {
+    for (const slot of before) this.chips[slot]?.classList.remove(name);
+    for (const slot of after) this.chips[slot]?.classList.add(name);
+    return after;
+  }
+}
+
+/** The light or dark of whoever shows us: JupyterLab, Colab, VS Code, else the system. */
+function isDark() {
+  const [html, body] = [document.documentElement, document.body];
+  if (body.dataset.jpThemeLight) return body.dataset.jpThemeLight === "false";
+  if (html.hasAttribute("theme")) return html.getAttribute("theme") === "dark";
+  if (/\bvscode-(dark|light|high-contrast)/.test(body.className)) return !/vscode-\S*light/.test(body.className);
+  return matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+function watchTheme(changed) {
+  const observer = new MutationObserver(changed);
+  const attributes = { attributeFilter: ["class", "theme", "data-jp-theme-light"] };
+  for (const element of [document.documentElement, document.body]) observer.observe(element, attributes);
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  system.addEventListener("change", changed);
+  return () => (observer.disconnect(), system.removeEventListener("change", changed));
+}
+
+class Player {
+  constructor(root, head) {
+    this.root = root;
+    this.head = head;
+    root.classList.add("reqpool-player");
+    const hooks = { role: "group", tabindex: "0", "aria-label": "Player of the request-to-token table" };
+    // JupyterLab takes the arrow keys for itself unless this attribute is there.
+    for (const [name, value] of Object.entries({ ...hooks, "data-lm-suppress-shortcuts": "true" })) set(root, name, value);
+    this.theme();
+    this.listening = new AbortController();
+    const on = (name, act) => root.addEventListener(name, act, { signal: this.listening.signal });
+    on("keydown", (event) => this.key(event));
+    on("pointermove", (event) => this.point(event));
+    on("pointerleave", () => this.settle());
+    on("focusin", (event) => this.point(event));
+    on("focusout", () => this.settle());
+    this.resized = new ResizeObserver(() => this.layout());
+    this.undo = [watchTheme(() => this.theme()), head.subscribe(() => this.draw()), () => this.resized.disconnect()];
+  }
+
+  destroy() {
+    this.listening.abort();
+    for (const undo of this.undo) undo();
+    this.root.replaceChildren();
+  }
+
+  /** Replace everything by another tape; a later call wins over an earlier one that is still unpacking. */
+  async load(text) {
+    const turn = (this.turn = Symbol());
+    try {
+      const tape = await Tape.decode(text);
+      if (turn === this.turn) this.build(tape);
+    } catch (error) {
+      if (turn === this.turn) this.fail(error);
+    }
+  }
+
+  fail(error) {
+    this.tape = null;
+    const sentence = `The trace could not be unpacked: ${error.message || error.name}. A current browser and an unbroken file show it.`;
+    this.root.replaceChildren(h("p", { class: "says", role: "status" }, sentence));
+  }
+
+  build(tape) {
+    this.tape = tape;
+    this.head.last = tape.last;
+    this.head.step = clamp(this.head.step, 0, tape.last);
+    const cells = tape.rows * tape.columns;
+    this.grid = new (cells <= MAX_ELEMENTS ? ElementGrid : cells <= MAX_CANVAS ? CanvasGrid : AggregateGrid)(tape);
+    this.strip = new SlotStrip(tape);
+    this.says = h("p", { class: "says", role: "status", "aria-live": "polite" });
+    this.free = h("p", { class: "free" });
+    this.detail = h("p", { class: "detail" });
+    this.root.replaceChildren(this.says, this.free, this.grid.element, this.detail, this.strip.element, this.transport(), this.legend());
+    this.resized.disconnect();
+    this.resized.observe(this.grid.element);
+    this.pointed = null;
+    this.settle();
+    this.layout();
+    this.draw(true);
+  }
+
+  transport() {
+    const button = (text, act) => {
+      const element = h("button", { type: "button" }, text);
+      element.addEventListener("click", act);
+      return element;
+    };
+    const { head } = this;
+    this.playButton = button("Play", () => head.play());
+    const buttons = [
+      button("First step", () => head.move(0)),
+      button("Step back", () => head.move(head.step - 1)),
+      this.playButton,
+      button("Step forward", () => head.move(head.step + 1)),
+      button("Last step", () => head.move(head.last)),
+    ];
+    const range = { type: "range", min: 0, max: head.last, step: 1, value: 0, "aria-label": "Step" };
+    this.scrubber = h("input", { ...range, "data-lm-suppress-shortcuts": "true" });
+    this.scrubber.addEventListener("input", () => head.move(Number(this.scrubber.value)));
+    const line = h("div", { class: "line" }, this.ticks(), this.scrubber);
+    return h("div", { class: "transport" }, h("div", { class: "buttons" }, ...buttons), line);
+  }
+
+  /** One mark for each event, drawn once: its colour is the owner's, its height and dashes the kind's. */
+  ticks() {
+    const paths = new Map();
+    this.tape.events.forEach(({ kind, rid, owners }, i) => {
+      const { hue } = this.tape.colours.get(rid ?? owners?.[0]?.slice(1).flat()[0]) ?? NEUTRAL;
+      const key = `${hue}|${TALL.has(kind) ? "tall" : "short"} tick-${kind}`;
+      paths.set(key, `${paths.get(key) ?? ""}M${i + 1} ${TALL.has(kind) ? 0 : 5}V12`);
+    });
+    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    const attributes = { viewBox: `0 0 ${Math.max(this.tape.last, 1)} 12`, preserveAspectRatio: "none", "aria-hidden": "true" };
+    for (const [name, value] of Object.entries(attributes)) svg.setAttribute(name, value);
+    svg.style.setProperty("--tick", `${clamp(300 / this.tape.last, 1, 3)}px`);
+    for (const [key, d] of paths) {
+      const path = svg.appendChild(document.createElementNS(svg.namespaceURI, "path"));
+      const [hue, kind] = key.split("|");
+      path.style.setProperty("--hue", hue);
+      path.setAttribute("class", kind);
+      path.setAttribute("d", d);
+    }
+    return svg;
+  }
+
+  legend() {
+    const item = (state, words) => h("span", {}, h("i", { class: `sample ${state}` }), words);
+    const items = [item("live", "owned, live"), item("changed", "just changed"), item("stale", "stale: beyond the row's length")];
+    if (this.tape.paddingRow !== null) items.push(item("padding", "padding row"));
+    if (this.tape.events.some((event) => event.wrong)) items.push(item("wrong", "wrong"));
+    return h("p", { class: "legend" }, ...items);
+  }
+
+  draw(everything = false) {
+    const start = performance.now();
+    const { root, head, tape } = this;
+    set(root, "data-playing", head.playing);
+    if (!tape) return;
+    const from = tape.step;
+    const touched = tape.seek(head.step);
+    set(root, "data-step", tape.step);
+    set(root, "data-last-step", tape.last);
+    setText(this.playButton, head.playing ? "Pause" : "Play");
+    set(this.says, "aria-live", head.playing ? "off" : "polite");
+    if (everything || from !== tape.step) {
+      const { kind, text } = tape.caption();
+      this.says.replaceChildren(h("span", { class: "count" }, `step ${tape.step} of ${tape.last}`), " ", h("strong", {}, kind), `: ${text}`);
+      if (Number(this.scrubber.value) !== tape.step) this.scrubber.value = tape.step;
+      set(this.scrubber, "aria-valuetext", `step ${tape.step} of ${tape.last}, ${kind}`);
+      this.drawQueue();
+      this.grid.draw(everything ? Array.from({ length: tape.rows }, (_, row) => row) : touched);
+      this.strip.draw();
+      if (this.pointed) this.show(this.pointed);
+      this.grid.follow();
+    }
+    performance.clearMeasures("reqpool:draw"); // an observer has been told; a page left playing must not hoard them
+    performance.measure("reqpool:draw", { start });
+  }
+
+  drawQueue() {
+    const { free, event, reuse } = this.tape;
+    const fresh = new Set(event?.free?.[2]);
+    const chip = (row) => h("span", { class: fresh.has(row) ? "chip now" : "chip" }, String(row));
+    const rest = free.length > MAX_QUEUE ? [`\u2026 and ${count(free.length - MAX_QUEUE)} more`] : free.length ? [] : ["none"];
+    this.free.replaceChildren(`free rows (${reuse}), next first: `, ...free.slice(0, MAX_QUEUE).map(chip), ...rest);
+  }
+
+  /** A pointer or the focus is on something: light it, its counterpart, and say what it is. */
+  point(event) {
+    if (!this.tape) return;
+    const slot = event.target.closest("[data-kv-slot]")?.dataset.kvSlot;
+    const at = slot !== undefined ? { slot: Number(slot) } : event.target.closest(".grid") && this.grid.find(event);
+    if (!at) return event.type === "pointermove" && this.pointed ? this.settle() : undefined;
+    const { row, position } = this.pointed ?? {};
+    if (this.pointed && row === at.row && position === at.position && this.pointed.slot === at.slot) return;
+    this.show((this.pointed = at));
+  }
+
+  show({ row, position, slot }) {
+    const { tape } = this;
+    if (slot === undefined) {
+      const inCell = tape.state(row, position) ? [tape.slot(row, position)] : [];
+      setText(this.detail, tape.describe(row, position));
+      this.strip.light(inCell);
+      return this.grid.light([row * tape.columns + position]);
+    }
+    const cells = tape.holders(slot);
+    const name = (flat) => tape.describe(Math.floor(flat / tape.columns), flat % tape.columns).replace(/ \u2192 slot \d+/, "");
+    const more = cells.length > 4 ? `; and ${cells.length - 4} more` : "";
+    const what = slot ? `slot ${slot}` : "slot 0, the dummy slot";
+    setText(this.detail, cells.length ? `${what} \u2190 ${cells.slice(0, 4).map(name).join("; ")}${more}` : `${what}: in no cell`);
+    this.strip.light([slot]);
+    this.grid.light(cells);
+  }
+
+  /** Nothing is pointed at: back to the focused cell, if there is one. */
+  settle() {
+    if (!this.tape) return;
+    const cell = document.activeElement?.closest?.("[data-position]");
+    if (cell && this.root.contains(cell)) return this.show((this.pointed = this.grid.find({ target: cell, ...middle(cell) })));
+    this.pointed = null;
+    this.strip.light([]);
+    this.grid.light([]);
+    setText(this.detail, "Point at a cell or a slot, or press Enter in the table, to see which is which.");
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.altKey || event.metaKey || !this.tape) return;
+    const { head } = this;
+    const steps = { ArrowLeft: head.step - 1, ArrowRight: head.step + 1, Home: 0, End: head.last };
+    if (!this.keyInGrid(event)) {
+      if (event.key === " ") {
+        if (event.target.closest("button")) return; // the browser clicks it
+        head.play();
+      } else if (event.key in steps) head.move(steps[event.key]);
+      else return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  /** Enter goes into the table, arrows move from cell to cell in there, Escape leaves. */
+  keyInGrid({ key, target }) {
+    const cell = target.closest("[data-position]");
+    if (!cell) return key === "Enter" && target === this.grid.element && this.enter(this.cursor ?? { row: 0, position: 0 });
+    if (key === "Escape") return this.grid.element.focus(), true;
+    const { row, position } = { row: Number(cell.dataset.row), position: Number(cell.dataset.position) };
+    const to = {
+      ArrowLeft: [row, position - 1],
+      ArrowRight: [row, position + 1],
+      ArrowUp: [row - 1, position],
+      ArrowDown: [row + 1, position],
+      Home: [row, 0],
+      End: [row, this.tape.columns - 1],
+    }[key];
+    return to !== undefined && this.enter({ row: to[0], position: to[1] });
+  }
+
+  enter({ row, position }) {
+    this.cursor = { row: clamp(row, 0, this.tape.rows - 1), position: clamp(position, 0, this.tape.columns - 1) };
+    const cell = this.grid.cell(this.cursor.row, this.cursor.position);
+    if (!cell) return false;
+    cell.focus({ preventScroll: true });
+    this.grid.reveal(this.cursor.row, this.cursor.position);
+    return true;
+  }
+
+  layout() {
+    if (!this.tape) return;
+    this.grid.layout();
+    const pen = h("canvas").getContext("2d"); // as many lines as the longest sentence needs
+    pen.font = getComputedStyle(this.says).font;
+    const longest = [...this.tape.captions].sort((a, b) => b.length - a.length).slice(0, 20);
+    const widest = Math.max(...longest.map((text) => pen.measureText(`step 000 of 000  late_write: ${text}`).width));
+    this.root.style.setProperty("--lines", Math.ceil((widest * 1.03) / this.says.clientWidth));
+  }
+
+  theme() {
+    set(this.root, "data-theme", isDark() ? "dark" : "light");
+    this.grid?.repaint();
+  }
+}
+
+const middle = (element) => {
+  const { left, width } = element.getBoundingClientRect();
+  return { clientX: left + width / 2 };
+};
+
+/** Show a tape in an element of a page. Options: speed (steps a second), step. */
+export function mount(root, tape, { speed = 2, step = 0 } = {}) {
+  const head = new Playhead(speed);
+  head.step = step;
+  const player = new Player(root, head);
+  return { head, ready: player.load(tape), destroy: () => (head.play(false), player.destroy()) };
+}
+
+/** The anywidget front end. The playhead belongs to the widget, so all its views move together. */
+export default () => {
+  let head;
+
+  /** Moves go to the kernel once, when all is at rest; nothing waits for it. */
+  function report(model) {
+    const moved = { playing: head.playing, ...(head.playing ? {} : { step: head.step }) };
+    const news = Object.entries(moved).filter(([name, value]) => model.get(name) !== value);
+    if (!news.length) return;
+    for (const [name, value] of news) model.set(name, value);
+    model.save_changes();
+  }
+
+  return {
+    initialize({ model }) {
+      head = new Playhead(model.get("speed"));
+      const rewind = () => {
+        head.play(false);
+        head.last = Infinity; // until a view has unpacked the tape
+        head.step = model.get("step");
+      };
+      rewind();
+      let timer;
+      head.subscribe(() => {
+        clearTimeout(timer);
+        timer = setTimeout(report, REST_MS, model);
+      });
+      model.on("change:step", () => head.go(model.get("step")));
+      model.on("change:playing", () => head.play(model.get("playing")));
+      model.on("change:tape", rewind);
+      return () => (clearTimeout(timer), head.play(false));
+    },
+
+    render({ model, el }) {
+      const root = el.appendChild(h("div"));
+      const player = new Player(root, head);
+      const load = async () => {
+        await player.load(model.get("tape"));
+        if (model.get("playing")) head.play(true);
+      };
+      model.on("change:tape", load);
+      load();
+      return () => (model.off("change:tape", load), player.destroy(), root.remove());
+    },
+  };
+};
