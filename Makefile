@@ -8,6 +8,7 @@ PYTEST_ARGS ?=
 
 python := $(VENV)/bin/python
 pip_install = $(python) -m pip install --disable-pip-version-check -c constraints.txt $(PIP_ARGS)
+patience = Setting up $(VENV), once: 1 to 5 minutes, more on a slow line (PyTorch alone is 200 MB to 3 GB: README, "The small PyTorch").
 first_page := notebooks/00_start_here.ipynb
 allow_root = $(if $(filter 0,$(shell id -u)),--allow-root)
 
@@ -62,11 +63,11 @@ $(VENV)/.made:
 	@touch $@
 
 $(VENV)/.lab: $(VENV)/.made pyproject.toml constraints.txt
-	@echo "Setting up $(VENV) for the course, once: 1 to 5 minutes, more on a slow line (PyTorch alone is 200 MB to 3 GB; README says how to take the small one)."
+	@echo '$(patience)'
 	$(pip_install) -e ".[lab,course]"
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.made pyproject.toml constraints.txt
-	@echo "Setting up $(VENV) for course and tests, once: 1 to 5 minutes, more on a slow line (PyTorch alone is 200 MB to 3 GB; README says how to take the small one)."
+	@echo '$(patience)'
 	$(pip_install) -e ".[test]"
 	@touch $@ $(VENV)/.lab
