@@ -74,8 +74,12 @@ def main(arguments: list[str]) -> int:
     path = find()
     if path is None and "--get" in arguments and not os.environ.get("REQPOOL_CHROMIUM"):
         path = get()
-    print(path or ADVICE, file=sys.stdout if path else sys.stderr)
-    return 0 if path else 1
+    if path is None:
+        wanted = os.environ.get("REQPOOL_CHROMIUM")
+        print(f"REQPOOL_CHROMIUM={wanted} is no browser that starts." if wanted else ADVICE, file=sys.stderr)
+        return 1
+    print(path)
+    return 0
 
 
 if __name__ == "__main__":
