@@ -42,7 +42,10 @@ function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
+/** Everything inside is styled anew when these change, so they are written only then. */
 function paintOwner(element, { hue, sign }) {
+  if (element.hue === hue && element.sign === sign) return;
+  Object.assign(element, { hue, sign });
   element.style.setProperty("--hue", hue);
   element.style.setProperty("--sign", sign);
 }
@@ -309,30 +312,34 @@ class Grid {
     const label = "the table: rows by positions, each cell a KV slot";
     this.element = h("div", { role: "grid", class: `grid ${kind}`, tabindex: "0", "aria-label": label, ...size });
     this.element.append(h("div", { role: "rowgroup", class: "top" }, header), this.body);
+    [this.x, this.y] = [0, 0];
+    this.element.addEventListener("scroll", () => this.scrolled());
   }
 
+  scrolled() {
+    [this.x, this.y] = [this.element.scrollLeft, this.element.scrollTop];
+  }
+
+  /** Measure what the sticky labels leave of the box. Done on resize only: reading a layout while drawing is dear. */
+  layout() {
+    const [head, , lengths] = this.positions.parentElement.children;
+    const right = getComputedStyle(lengths).right === "0px" ? lengths.offsetWidth : 0; // not sticky when narrow
+    const { clientWidth, clientHeight } = this.element;
+    this.inside = { width: clientWidth - head.offsetWidth - right, height: clientHeight - head.offsetHeight };
+  }
+
+  /** Bring the just-changed cell into view. */
   follow() {
     const flat = this.tape.changed[0];
-    const { scrollWidth, clientWidth, scrollHeight, clientHeight } = this.element;
-    if (flat === undefined || (scrollWidth <= clientWidth && scrollHeight <= clientHeight)) return;
-    this.reveal(Math.floor(flat / this.tape.columns), flat % this.tape.columns);
+    if (flat !== undefined) this.reveal(Math.floor(flat / this.tape.columns), flat % this.tape.columns);
   }
 
   /** Scroll the box, never the page, until the cell is clear of the sticky labels. */
   reveal(row, position) {
-    const cell = this.cell(row, position);
-    if (!cell) return;
-    const [box, at, view] = [this.element.getBoundingClientRect(), cell.getBoundingClientRect(), this.inside()];
-    if (at.left < box.left + view.left || at.right > box.right - view.right)
-      this.element.scrollLeft += (at.left + at.right - box.left - view.left - box.right + view.right) / 2;
-    if (at.top < box.top + view.top || at.bottom > box.bottom)
-      this.element.scrollTop += (at.top + at.bottom - box.top - view.top - box.bottom) / 2;
-  }
-
-  inside() {
-    const [head, , lengths] = this.positions.parentElement.children;
-    const sticky = (element, side) => (getComputedStyle(element)[side] === "0px" ? element.offsetWidth : 0);
-    return { left: sticky(head, "left"), right: sticky(lengths, "right"), top: head.offsetHeight };
+    const { x, y, inside, cellWidth, rowHeight } = this;
+    const [left, top] = [position * cellWidth, row * rowHeight];
+    if (left < x || left + cellWidth > x + inside.width) this.element.scrollLeft = left - (inside.width - cellWidth) / 2;
+    if (top < y || top + rowHeight > y + inside.height) this.element.scrollTop = top - (inside.height - rowHeight) / 2;
   }
 
   find(event) {
@@ -354,8 +361,6 @@ class Grid {
   }
 
   repaint() {}
-  layout() {}
-  destroy() {}
 }
 
 class ElementGrid extends Grid {
@@ -363,6 +368,7 @@ class ElementGrid extends Grid {
     super(tape, "elements");
     const digits = String(Math.max(tape.slots - 1, tape.columns - 1, 0)).length;
     this.element.style.setProperty("--cell-width", `${Math.max(30, 12 + 9 * digits)}px`);
+    this.element.style.setProperty("--columns", tape.columns);
     if (tape.rows > 20) this.element.classList.add("dense");
     this.shown = new Float64Array(tape.rows * tape.columns).fill(-1); // slot and state of each cell, as drawn
     this.views = Array.from({ length: tape.rows }, (_, row) => new Row(tape, row));
@@ -375,6 +381,12 @@ class ElementGrid extends Grid {
     }
     this.marked = [];
     this.lit = [];
+  }
+
+  layout() {
+    super.layout();
+    this.cellWidth = this.cells[0].offsetWidth + 2; // and its margin
+    this.rowHeight = this.views[0].element.offsetHeight;
   }
 
   cell(row, position) {
@@ -415,14 +427,18 @@ class CanvasGrid extends Grid {
     this.lit = [];
     this.focused = null;
     this.body.style.height = `${tape.rows * this.rowHeight}px`;
-    this.element.addEventListener("scroll", () => this.makeRows());
+  }
+
+  scrolled() {
+    super.scrolled();
+    if (this.tape.rows > MAX_ROWS_IN_PAGE) this.makeRows();
   }
 
   /** Cells get what width there is, 3 to 16 pixels (less only where a canvas could not be so wide). */
   layout() {
-    const { left, right } = this.inside();
-    const room = (this.element.clientWidth - left - right) / this.tape.columns;
-    this.cellWidth = Math.min(clamp(Math.floor(room), 3, 16), 30000 / this.tape.columns);
+    super.layout();
+    const room = Math.floor(this.inside.width / this.tape.columns);
+    this.cellWidth = Math.min(clamp(room, 3, 16), 30000 / this.tape.columns);
     this.element.style.setProperty("--strip", `${this.cellWidth * this.tape.columns}px`);
     const stride = 2 ** Math.ceil(Math.log2(Math.max(36 / this.cellWidth, 1)));
     const ticks = Array.from({ length: Math.ceil(this.tape.columns / stride) }, (_, i) => i * stride);
@@ -436,28 +452,20 @@ class CanvasGrid extends Grid {
     const style = getComputedStyle(this.element);
     this.ratio = window.devicePixelRatio || 1;
     this.ink = Object.fromEntries(["cell", "hatch", "tint"].map((name) => [name, style.getPropertyValue(`--${name}`)]));
-    this.hatches = { stale: this.hatch(1), padding: this.hatch(-1) };
+    const pattern = (...tile) => h("canvas").getContext("2d").createPattern(hatch(this.ink.hatch, ...tile), "repeat");
+    this.hatches = { stale: pattern(7, true), padding: pattern(4, false) };
     for (const { element } of this.views.values()) element.remove();
     this.views.clear();
     this.overlays.clear();
     this.makeRows();
   }
 
-  hatch(direction) {
-    const tile = h("canvas", { width: 6, height: 6 });
-    const pen = tile.getContext("2d");
-    pen.strokeStyle = this.ink.hatch;
-    for (const x of [-6, 0, 6]) pen.moveTo(x, direction > 0 ? 6 : 0), pen.lineTo(x + 6, direction > 0 ? 0 : 6);
-    pen.stroke();
-    return pen.createPattern(tile, "repeat");
-  }
-
   makeRows() {
-    const { tape, rowHeight, element } = this;
+    const { tape, rowHeight } = this;
     let [from, to] = [0, tape.rows];
     if (tape.rows > MAX_ROWS_IN_PAGE) {
-      from = Math.max(0, Math.floor(element.scrollTop / rowHeight) - 20);
-      to = Math.min(tape.rows, from + Math.ceil(element.clientHeight / rowHeight) + 40);
+      from = Math.max(0, Math.floor(this.y / rowHeight) - 20);
+      to = Math.min(tape.rows, from + Math.ceil(this.inside.height / rowHeight) + 40);
     }
     for (const [row, view] of this.views) if (row < from || row >= to) view.element.remove(), this.views.delete(row);
     const fresh = [];
@@ -499,7 +507,7 @@ class CanvasGrid extends Grid {
       const state = tape.state(row, start);
       while (end < tape.columns && tape.state(row, end) === state) end++;
       const [x, width] = [start * cellWidth, (end - start) * cellWidth];
-      pen.fillStyle = state === 1 ? `rgb(${hue} / ${ink.tint})` : ink.cell;
+      pen.fillStyle = state === 1 ? `rgb(${hue} / ${ink.tint.trim()})` : ink.cell;
       pen.fillRect(x, 1, width, rowHeight - 2);
       if (state >= 2) pen.fillStyle = this.hatches[STATES[state]];
       else if (state === 1) pen.fillStyle = `rgb(${hue})`;
@@ -535,8 +543,8 @@ class CanvasGrid extends Grid {
 
   cell(row, position) {
     if (!this.views.has(row)) {
-      this.element.scrollTop = row * this.rowHeight - this.element.clientHeight / 2;
-      this.makeRows();
+      this.reveal(row, position);
+      this.scrolled();
     }
     this.focused = row * this.tape.columns + position;
     this.overlay();
@@ -574,14 +582,12 @@ class AggregateGrid extends Grid {
     this.element.replaceChildren(h("div", { role: "row" }, cell));
   }
 
-  cell() {
-    return null;
-  }
-  find() {
-    return null;
-  }
+  // There is no cell to point at.
+  cell() {}
+  find() {}
   light() {}
   follow() {}
+  layout() {}
 
   repaint() {
     this.draw(Array.from({ length: this.down }, (_, i) => i * this.perRow));
@@ -656,6 +662,16 @@ class SlotStrip {
     for (const slot of after) this.chips[slot]?.classList.add(name);
     return after;
   }
+}
+
+/** A square of slanting lines: rising ones mean stale, falling ones the padding row. */
+function hatch(ink, size, rising) {
+  const tile = h("canvas", { width: size, height: size });
+  const pen = tile.getContext("2d");
+  pen.strokeStyle = ink;
+  for (const x of [-size, 0, size]) pen.moveTo(x, rising ? size : 0), pen.lineTo(x + size, rising ? 0 : size);
+  pen.stroke();
+  return tile;
 }
 
 /** The light or dark of whoever shows us: JupyterLab, Colab, VS Code, else the system. */
@@ -810,7 +826,8 @@ class Player {
       this.grid.draw(everything ? Array.from({ length: tape.rows }, (_, row) => row) : touched);
       this.strip.draw();
       if (this.pointed) this.show(this.pointed);
-      this.grid.follow();
+      cancelAnimationFrame(this.following); // scrolling needs the layout, which the frame makes anyway
+      this.following = requestAnimationFrame(() => this.grid.follow());
     }
     performance.clearMeasures("reqpool:draw"); // an observer has been told; a page left playing must not hoard them
     performance.measure("reqpool:draw", { start });
@@ -916,6 +933,10 @@ class Player {
 
   theme() {
     set(this.root, "data-theme", isDark() ? "dark" : "light");
+    const ink = getComputedStyle(this.root).getPropertyValue("--hatch");
+    // bitmaps: a gradient in each of a thousand cells is slow to paint
+    this.root.style.setProperty("--stale", `url(${hatch(ink, 9, true).toDataURL()})`);
+    this.root.style.setProperty("--padding", `url(${hatch(ink, 5, false).toDataURL()})`);
     this.grid?.repaint();
   }
 }
@@ -930,7 +951,7 @@ export function mount(root, tape, { speed = 2, step = 0 } = {}) {
   const head = new Playhead(speed);
   head.step = step;
   const player = new Player(root, head);
-  return { head, ready: player.load(tape), destroy: () => (head.play(false), player.destroy()) };
+  return { head, player, ready: player.load(tape), destroy: () => (head.play(false), player.destroy()) };
 }
 
 /** The anywidget front end. The playhead belongs to the widget, so all its views move together. */
