@@ -410,21 +410,22 @@ def _row_list(rows: Any) -> list[int]:
 
 
 def _need_request(req: Any, call: str) -> None:
-    for name in ("rid", "req_pool_idx", "kv_committed_len", "inflight_middle_chunks"):
-        if not hasattr(req, name):
-            raise TypeError(f"{call} wants a request, which has {name}; got {req!r}")
+    try:
+        _ = req.rid, req.req_pool_idx, req.kv_committed_len, req.inflight_middle_chunks
+    except AttributeError as error:
+        raise TypeError(f"{call} wants a request, which has {error.name}; got {req!r}") from error
 
 
 def _requests(reqs: Any) -> list[Any]:
-    if not isinstance(reqs, Iterable):
-        raise TypeError(f"alloc wants a list of requests, got {reqs!r}")
-    reqs = list(reqs)
-    seen: set[int] = set()
+    try:
+        reqs = list(reqs)
+    except TypeError as error:
+        raise TypeError(f"alloc wants a list of requests, got {reqs!r}") from error
     for req in reqs:
         _need_request(req, "alloc")
-        if id(req) in seen:
-            raise ValueError(f"alloc: request {req.rid!r} (row {req.req_pool_idx}) is in the batch twice, wanted once")
-        seen.add(id(req))
+    if len(set(map(id, reqs))) < len(reqs):
+        twice = next(req for i, req in enumerate(reqs) if any(req is other for other in reqs[:i]))
+        raise ValueError(f"alloc: request {twice.rid!r} (row {twice.req_pool_idx}) is in the batch twice, wanted once")
     return reqs
 
 
@@ -436,9 +437,9 @@ def _slot_tensor(name: str, slots: Any) -> Tensor:
     if slots.dim() != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {tuple(slots.shape)}")
     if len(slots):
-        low, high = slots.aminmax()
+        low, high = map(int, slots.aminmax())
         if low < 0 or high > MAX_SLOT:
-            raise ValueError(f"{name} must lie within 0..{MAX_SLOT}, got {int(low)}..{int(high)}")
+            raise ValueError(f"{name} must lie within 0..{MAX_SLOT}, got {low}..{high}")
     return slots
 
 

@@ -1,0 +1,253 @@
+"""`make bench`: one table of times, sizes and ratios. What is compared runs in turns, in this one run.
+
+Nothing here is a test: the machine decides the times, so look at the ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from reqpool import Req, ReqToTokenPool, Trace, record
+from reqpool.player.tape import encode
+
+ROOT = Path(__file__).resolve().parent.parent
+SIZES, BATCHES = (64, 4_096, 65_536, 1_000_000), (1, 8, 64)
+
+
+class Line(NamedTuple):
+    what: str
+    measured: str
+    target: str
+    met: bool | None  # None: shown, no target
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--skip-browser", action="store_true")
+    skip_browser = parser.parse_args().skip_browser
+    torch.set_num_threads(1)
+    print(f"{date.today()}, {machine()}")
+    parts = [by_request, by_count, import_time, trace_size, recording] + ([] if skip_browser else [browser])
+    widths = (66, 44, 30)
+    print("  ".join(head.ljust(width) for head, width in zip(("what", "measured", "target"), widths, strict=True)))
+    missed = 0
+    for part in parts:
+        for line in part():
+            verdict = {True: "met", False: "MISSED", None: ""}[line.met]
+            missed += line.met is False
+            cells = (cell.ljust(width) for cell, width in zip(line[:3], widths, strict=True))
+            print("  ".join((*cells, verdict)).rstrip(), flush=True)
+    print(f"{missed} targets missed")
+
+
+def machine() -> str:
+    names = [line.split(":")[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
+    cpu = names[0] if names else platform.processor() or platform.machine()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{cpu}, {cores} cores, {platform.system()}, Python {platform.python_version()}, torch {torch.__version__}"
+
+
+def _lines(path: str) -> list[str]:
+    return Path(path).read_text().splitlines() if Path(path).exists() else []
+
+
+def in_turns(*calls: Callable[[], Any], rounds: int = 15, seconds: float = 0.02) -> list[float]:
+    """Microseconds a call, for each: run in turns, and the fastest round counts, which other work disturbs least."""
+    counts = []
+    for call in calls:
+        call()
+        began, n = time.perf_counter(), 0
+        while time.perf_counter() - began < seconds:
+            call()
+            n += 1
+        counts.append(n)
+    times: list[list[float]] = [[] for _ in calls]
+    for _ in range(rounds):
+        for call, n, spent in zip(calls, counts, times, strict=True):
+            began = time.perf_counter()
+            for _ in range(n):
+                call()
+            spent.append((time.perf_counter() - began) / n * 1e6)
+    return [min(spent) for spent in times]
+
+
+# ---- the pool ------------------------------------------------------------------------------------------------------
+
+
+class HeadSlice(ReqToTokenPool):
+    """The same pool, but its free list is a Python list whose head is cut off (SGLang until August 2026)."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size, 1, device="cpu")
+        self.free_slots = list(self._usable_rows())
+
+    def _take(self, n: int) -> list[int] | None:
+        self.free_slots, rest = deque(self.free_slots[:n]), self.free_slots[n:]
+        rows = super()._take(n)
+        self.free_slots = rest
+        return rows
+
+
+class ThreeWrites:
+    """By count, with three indexed writes for each alloc and for each freed row (TokenSpeed's Python pool)."""
+
+    def __init__(self, size: int) -> None:
+        self.free_slots = list(range(1, size + 1))
+        self.lens = [torch.zeros(size + 1, dtype=torch.int32) for _ in range(3)]
+
+    def alloc_rows(self, n: int) -> list[int]:
+        rows, self.free_slots = self.free_slots[:n], self.free_slots[n:]
+        for lens in self.lens:
+            lens[rows] = 0
+        return rows
+
+    def free_rows(self, rows: list[int]) -> None:
+        for row in rows:
+            for lens in self.lens:
+                lens[row] = 0
+        self.free_slots += rows
+
+
+def by_request() -> Iterator[Line]:
+    pools = {size: ReqToTokenPool(size, 1, device="cpu") for size in SIZES}
+    head_slice = HeadSlice(65_536)
+    for batch in BATCHES:
+        reqs = [Req(str(i)) for i in range(batch)]
+
+        def turn(pool: Any, reqs: list[Req] = reqs) -> None:
+            pool.alloc(reqs)
+            for req in reqs:
+                pool.free(req)
+
+        calls = [lambda pool=pool: turn(pool) for pool in (*pools.values(), head_slice)]
+        *times, sliced = in_turns(*calls)
+        listed = " / ".join(f"{us / batch:.1f}" for us in times)
+        yield Line(f"alloc + free, us a request, batch {batch}, {sizes()} rows", listed, "", None)
+        ratio = max(times) / min(times)
+        yield Line(f"  slowest pool over fastest, batch {batch}", f"{ratio:.2f}x", "at most 1.5x", ratio <= 1.5)
+        ratio = sliced / times[2]
+        target = ("at least 10x", ratio >= 10) if batch == 1 else ("", None)
+        yield Line(f"  faster than the head-slice list, 65,536 rows, batch {batch}", f"{ratio:.1f}x", *target)
+
+
+def by_count() -> Iterator[Line]:
+    for size in SIZES:
+        pool, other = ReqToTokenPool(size, 1, device="cpu"), ThreeWrites(size)
+        for n in BATCHES:
+            ours, theirs = in_turns(
+                lambda pool=pool, n=n: pool.free_rows(pool.alloc_rows(n)),
+                lambda pool=other, n=n: pool.free_rows(pool.alloc_rows(n)),
+            )
+            wanted = 4 if n >= 8 or size >= 65_536 else 1.5
+            yield Line(
+                f"by count with resets, {size:,} rows, batch {n}: faster than three writes",
+                f"{theirs / ours:.1f}x  ({ours:.1f} against {theirs:.1f} us)",
+                f"at least {wanted}x",
+                theirs / ours >= wanted,
+            )
+
+
+def sizes() -> str:
+    return " / ".join(f"{size:,}" for size in SIZES)
+
+
+def import_time() -> Iterator[Line]:
+    code = "import time, torch; t = time.perf_counter(); import reqpool; print((time.perf_counter() - t) * 1e3)"
+    times = [
+        float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, cwd=ROOT, text=True).stdout)
+        for _ in range(5)
+    ]
+    ms = statistics.median(times)
+    yield Line("import reqpool, after import torch", f"{ms:.0f} ms", "under 50 ms", ms < 50)
+
+
+# ---- the trace -----------------------------------------------------------------------------------------------------
+
+
+def mix(pool: ReqToTokenPool, turns: int, spent: dict[str, list[float]]) -> None:
+    """Turns of one alloc, 32 writes and one free; the writes as engines issue them: half the decode step's indexed
+    write for a batch, half an append. Microseconds of each call go to `spent`."""
+
+    def timed(name: str, *args: Any) -> None:
+        began = time.perf_counter()
+        getattr(pool, name)(*args)
+        spent.setdefault(name, []).append((time.perf_counter() - began) * 1e6)
+
+    slots = [torch.tensor([slot], dtype=torch.int32) for slot in range(1, 33)]
+    for turn in range(turns):
+        req = Req(str(turn))
+        timed("alloc", [req])
+        row = torch.tensor([req.req_pool_idx])
+        for i in range(16):
+            timed("append", req, slots[i])
+            timed("write", (row, torch.tensor([16 + i])), slots[16 + i])
+        timed("free", req)
+
+
+def trace_of(events: int) -> Trace:
+    pool = ReqToTokenPool(63, 256, device="cpu")
+    with record(pool) as trace:
+        while len(trace) < events:
+            mix(pool, 1, {})
+    return Trace(trace.first, trace.events[:events])
+
+
+def trace_size() -> Iterator[Line]:
+    kilobytes = len(encode(trace_of(1_000))) / 1e3
+    yield Line(
+        "1,000 events on 64 x 256 cells, sent to the browser", f"{kilobytes:.0f} kB", "at most 100 kB", kilobytes <= 100
+    )
+    for few, many in ((500, 1_000), (1_000, 2_000)):
+        numbers = [sum(4 * len(e.change.cells) + 4 * len(e.change.lengths) for e in trace_of(n)) for n in (few, many)]
+        yield Line(f"numbers kept for {few:,} and {many:,} events", " and ".join(f"{n:,}" for n in numbers), "", None)
+
+
+def recording() -> Iterator[Line]:
+    plain: dict[str, list[float]] = {}
+    recorded: dict[str, list[float]] = {}
+    pool, watched = (ReqToTokenPool(63, 256, device="cpu") for _ in range(2))
+    mix(pool, 20, {})
+    gc.collect()
+    with record(watched):
+        for _ in range(40):  # in turns
+            mix(pool, 5, plain)
+            mix(watched, 5, recorded)
+    for name in plain:
+        before, after = statistics.median(plain[name]), statistics.median(recorded[name])
+        yield Line(f"  {name}, alone and recorded, 64 x 256 cells", f"{before:.1f} and {after:.1f} us", "", None)
+    totals = [sum(statistics.median(times) * len(times) for times in spent.values()) for spent in (plain, recorded)]
+    calls = sum(len(times) for times in recorded.values())
+    ratio, each = totals[1] / totals[0], totals[1] / calls
+    yield Line(
+        "recorded mix (32 writes for one alloc and free) over the plain one", f"{ratio:.1f}x", "at most 8x", ratio <= 8
+    )
+    yield Line("  a recorded call on average", f"{each:.0f} us", "under 40 us", each < 40)
+
+
+# ---- the browser ---------------------------------------------------------------------------------------------------
+
+
+def browser() -> Iterator[Line]:
+    sys.path.insert(0, str(ROOT / "tests" / "browser"))
+    from latency import measure
+
+    for found in measure():
+        yield Line(found["what"], found["measured"], found.get("target", ""), found.get("met"))
+
+
+if __name__ == "__main__":
+    main()
