@@ -36,8 +36,8 @@ def table_svg() -> str:
         f'height="{height}" viewBox="0 0 {width} {height}" font-family="{FONT}" font-size="15" fill="{INK}">',
         f'<title id="title">{escape(TWO_ZEROS)}</title>',
         '<desc id="desc">Row 0 is hatched and named padding. Rows 1 to 3 belong to the requests a, b and c, row 4 is '
-        "free and keeps old slots, struck through. Below, the KV slots 0 to 17, coloured by the row that points at them; "
-        "slot 0 is hatched.</desc>",
+        "free and keeps old slots, struck through. Below, the KV slots 0 to 17, coloured by the row that points at "
+        "them; slot 0 is hatched.</desc>",
         f'<rect width="{width}" height="{height}" rx="10" fill="{BACKGROUND}"/>',
         inner,
         f'<path d="M 722 99 h -24" stroke="{WRONG}" stroke-width="1.5"/>',
