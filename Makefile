@@ -8,17 +8,18 @@ PYTEST_ARGS ?=
 
 python := $(VENV)/bin/python
 pip_install = $(python) -m pip install --disable-pip-version-check -c constraints.txt $(PIP_ARGS)
-patience = Setting up $(VENV), once: 1 to 5 minutes, more on a slow line (PyTorch alone is 200 MB to 3 GB: README, "The small PyTorch").
+patience = Setting up $(@D), once: 1 to 5 minutes, more on a slow line (PyTorch alone is 200 MB to 3 GB: README, "The small PyTorch").
 first_page := notebooks/00_start_here.ipynb
 allow_root = $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab test notebooks figures bench fmt clean
+.PHONY: help lab test test-colab notebooks figures bench fmt clean
 
 help:
 	@echo "make lab        open the course in JupyterLab     LAB_ARGS=\"--no-browser --port=8899\"  PIP_ARGS=\"...\""
 	@echo "make test       format, lint, doctests, tests     PYTEST_ARGS=\"-k name\"  PIP_ARGS=\"...\""
+	@echo "make test-colab the notebooks with Colab's older widgets and IPython, in $(VENV)-colab"
 	@echo "make notebooks  build notebooks/*.ipynb from notebooks/source/*.py"
 	@echo "make figures    build the pictures in figures/"
 	@echo "make bench      measure: one table of times and ratios"
@@ -36,6 +37,9 @@ test: $(VENV)/.test
 	$(python) -m ruff check .
 	$(python) -m pytest $(PYTEST_ARGS)
 
+test-colab: $(VENV)/.test $(VENV)-colab/.made
+	REQPOOL_KERNEL_PYTHON="$(CURDIR)/$(VENV)-colab/bin/python" $(python) -m pytest tests/notebooks $(PYTEST_ARGS)
+
 notebooks: $(VENV)/.test
 	$(python) tools/build_notebooks.py
 
@@ -50,7 +54,7 @@ fmt: $(VENV)/.test
 	$(python) -m ruff check --fix .
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-colab .pytest_cache .ruff_cache .hypothesis
 	find reqpool tests tools notebooks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Set-up, in steps. Each leaves a stamp only when it went well, so an interrupted one is simply done again.
@@ -71,3 +75,9 @@ $(VENV)/.test: $(VENV)/.made pyproject.toml constraints.txt
 	@echo '$(patience)'
 	$(pip_install) -e ".[test]"
 	@touch $@ $(VENV)/.lab
+
+$(VENV)-colab/.made: $(VENV)/.made tests/notebooks/colab.txt
+	@"$(PYTHON)" -m venv --clear "$(VENV)-colab"
+	@echo '$(patience)'
+	$(VENV)-colab/bin/python -m pip install --disable-pip-version-check $(PIP_ARGS) -r tests/notebooks/colab.txt
+	@touch $@

@@ -18,14 +18,16 @@ settings.load_profile("server" if os.environ.get("CI") else "reqpool")
 
 @pytest.fixture(scope="session")
 def jupyter_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder in which every Jupyter of this run lives; its kernel `python3` is the interpreter that runs the tests.
+    """A folder in which every Jupyter of this run lives; its kernel `python3` is the interpreter that runs the tests,
+    or the one that $REQPOOL_KERNEL_PYTHON names (`make test-colab`).
 
     Whatever kernels, settings and workspaces this machine has are neither seen nor touched.
     """
     home = tmp_path_factory.mktemp("jupyter")
     kernel = home / "path" / "kernels" / "python3"
     kernel.mkdir(parents=True)
-    argv = [sys.executable, "-Xfrozen_modules=off", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    python = os.environ.get("REQPOOL_KERNEL_PYTHON", sys.executable)
+    argv = [python, "-Xfrozen_modules=off", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     kernel.joinpath("kernel.json").write_text(
         json.dumps({"argv": argv, "display_name": "Python 3", "language": "python"})
     )
