@@ -35,8 +35,7 @@ CALLS = {
     "set_req_pool_info": "write",
     "get_req_pool_info": "read",
 }
-TENSORS = {
-    "table": "req_to_token",
+LENGTH_TENSORS = {
     "verified": "verified_lens",
     "alloced": "alloced_lens",
     "alloced_cpu": "alloced_lens_cpu",
@@ -78,18 +77,23 @@ def record(pool: Any) -> Iterator[Trace]:
 
 class _Recorder:
     def __init__(self, pool: Any) -> None:
-        missing = [name for name in (*TENSORS.values(), "free_slots", "holders", *CALLS) if not hasattr(pool, name)]
+        missing = [
+            name
+            for name in (*LENGTH_TENSORS.values(), "req_to_token", "free_slots", "holders", *CALLS)
+            if not hasattr(pool, name)
+        ]
         if missing:
             raise TypeError(f"record wants a ReqToTokenPool, got {pool!r}, which has no {', '.join(missing[:4])}")
         self.pool = pool
         self.reqs = {id(req): req for req in pool.holders.values() if req is not None}
         self.by_count = {row for row, req in pool.holders.items() if req is None}
         self.busy = False  # inside a call: what it calls in turn is part of it
-        self.known = {name: getattr(pool, attribute).clone() for name, attribute in TENSORS.items()}
+        self.table = pool.req_to_token.clone()  # the last known state: this, `lengths`, `free` and `owners`
+        self.lengths: dict[str, list[int]] = {name: getattr(pool, at).tolist() for name, at in LENGTH_TENSORS.items()}
         self.free: list[int] = list(pool.free_slots)
         self.owners = self._owners_now()
-        lengths = {name: tuple(tensor.tolist()) for name, tensor in self.known.items() if name != "table"}
-        table = self.known["table"].to("cpu", copy=True)
+        lengths = {name: tuple(numbers) for name, numbers in self.lengths.items()}
+        table = self.table.to("cpu", copy=True)
         state = {"padding_row": pool.padding_row, "reuse": pool.reuse}
         self.trace = Trace(Snapshot(table, dict(self.owners), tuple(self.free), **lengths, **state))
 
@@ -101,10 +105,11 @@ class _Recorder:
             if self.busy:
                 return method(*args, **kwargs)
             self.unannounced()
-            args = tuple(_once(arg) for arg in args)
-            kwargs = {key: _once(arg) for key, arg in kwargs.items()}
-            subject = (*args, *kwargs.values())[0] if args or kwargs else None
-            before = _rows_held(subject)
+            if name != "write":  # what is read twice must not be a generator
+                args = tuple(_once(arg) for arg in args)
+                kwargs = {key: _once(arg) for key, arg in kwargs.items()}
+            subject = args[0] if args else next(iter(kwargs.values()), None)
+            before = _rows_held(subject) if name in _BY_REQUEST else []
             self.busy = True
             try:
                 result = method(*args, **kwargs)
@@ -129,21 +134,18 @@ class _Recorder:
         elif name == "alloc_rows":
             self.by_count.update(result)
             self._alloced([(None, row, False) for row in result])
+        elif name == "write":
+            change = self._difference(rows=_row_of_index(subject), lengths=())
+            self._event(kind, self._rids_of(change.rows), change.rows, call=name, change=change)
         else:
-            if name == "free_rows":
-                self.by_count.difference_update(_numbers(subject))
-            elif name == "clear":
-                self.by_count.clear()
-            named = [row for row in before if row is not None] or _named_rows(subject)
-            rids = _rids(subject) or self._rids_of(named)
+            rows = [row for row in before if row is not None] or _named_rows(subject)
+            rids = _rids(subject) or self._rids_of(rows)
+            self.by_count.difference_update(rows if name == "free_rows" else self.by_count if name == "clear" else ())
             if name in _TOUCHES:
-                rows = _row_of_index(subject) if name == "write" else named if name == "append" else ()
-                change = self._difference(rows=rows, lengths=_TOUCHES[name])
+                change = self._difference(rows=rows if name == "append" else (), lengths=_TOUCHES[name])
             else:
                 change = self._difference(owners=kind in ("free", "clear"))
-            if name == "write":
-                named, rids = change.rows, self._rids_of(change.rows)
-            self._event(kind, rids=rids, rows=named, call=name, change=change)
+            self._event(kind, rids, rows, call=name, change=change)
 
     def _alloced(self, taken: list[tuple[str | None, int, bool]]) -> None:
         """One call gives keep, alloc and reset, in this order and only where not empty."""
@@ -179,7 +181,7 @@ class _Recorder:
         if kind not in KINDS:
             raise ValueError(f"emit: unknown kind {kind!r}, wanted one of {', '.join(KINDS)}")
         rows = _numbers(rows)
-        num_rows = len(self.known["verified"])
+        num_rows = len(self.table)
         if any(not 0 <= row < num_rows for row in rows):
             raise ValueError(f"emit: rows {rows} are not all in 0..{num_rows - 1}")
         pairs = tuple((name, _plain(name, value)) for name, value in facts.items())
@@ -224,7 +226,7 @@ class _Recorder:
         return Change(cells, moved, owned, splice) if cells or moved or owned or splice else _NOTHING
 
     def _rows_moved(self) -> list[int]:
-        differs = self.pool.req_to_token ^ self.known["table"]  # a third of the time of torch.equal or !=
+        differs = self.pool.req_to_token ^ self.table  # a third of the time of torch.equal or !=
         low, high = torch.aminmax(differs)
         if low.item() == 0 == high.item():
             return []
@@ -232,20 +234,19 @@ class _Recorder:
         return torch.nonzero(low | high).flatten().tolist()
 
     def _cells_moved(self, row: int) -> list[Cell]:
-        now, known = self.pool.req_to_token[row], self.known["table"][row]
-        where = torch.nonzero(now != known).flatten()
-        before, after = known[where].tolist(), now[where].tolist()
+        now, known = self.pool.req_to_token[row], self.table[row]
+        (where,) = torch.where(now != known)
+        before, after = known.index_select(0, where).tolist(), now.index_select(0, where).tolist()
         known.copy_(now)
         return [(row, *cell) for cell in zip(where.tolist(), before, after, strict=True)]
 
     def _lengths_moved(self, name: str) -> list[tuple[int, int, int]]:
-        now, known = getattr(self.pool, TENSORS[name]), self.known[name]
-        if torch.equal(now, known):
+        known, now = self.lengths[name], getattr(self.pool, LENGTH_TENSORS[name]).tolist()
+        if now == known:
             return []
-        rows = torch.nonzero(now != known).flatten()
-        moved = list(zip(rows.tolist(), known[rows].tolist(), now[rows].tolist(), strict=True))
-        known.copy_(now)
-        return moved
+        self.lengths[name] = now
+        pairs = enumerate(zip(known, now, strict=True))
+        return [(row, before, after) for row, (before, after) in pairs if before != after]
 
     def _owners_now(self) -> dict[int, Rids]:
         owners: dict[int, Rids] = dict.fromkeys(sorted(self.by_count), (None,))
@@ -265,8 +266,8 @@ class _Recorder:
 
 
 _NOTHING = Change()
+_BY_REQUEST = ("alloc", "free", "append", "read")
 _TOUCHES: dict[str, tuple[str, ...]] = {  # calls that can touch only some rows, and the lengths they can touch
-    "write": (),
     "append": ("alloced", "alloced_cpu"),
     "verify": ("verified",),
     "read": (),
@@ -275,8 +276,9 @@ _TOUCHES: dict[str, tuple[str, ...]] = {  # calls that can touch only some rows,
 
 
 def _once(arg: Any) -> Any:
-    """A generator can be read only once: a list of it can be shown as well."""
-    return list(arg) if isinstance(arg, Iterator) else arg
+    """A generator, a set, a dict's values: a list of it can be read again, and in the same order."""
+    plain = isinstance(arg, (int, str, list, tuple, Tensor)) or not isinstance(arg, Iterable)
+    return arg if plain or hasattr(arg, "ndim") else list(arg)
 
 
 def _rows_held(subject: Any) -> list[int | None]:
