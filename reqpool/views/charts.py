@@ -1,0 +1,133 @@
+"""Charts as matplotlib Figures, made with the object-oriented API: a view returns, nothing is shown or kept.
+
+`svg` turns a Figure into a string, the same bytes every time. Sentences that say what a chart shows stand beside it.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+from html import escape
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from reqpool.views.theme import INK, OWNER_COLOURS, QUIET
+
+CELL_BYTES = 4  # int32
+INT32_CELLS = 2**31  # from here on a flat int32 index does not reach every cell
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def table_bytes(size: int, max_context_len: int) -> int:
+    """
+    >>> table_bytes(8, 64)
+    2304
+    """
+    return (size + 1) * max_context_len * CELL_BYTES
+
+
+def readable(num_bytes: float) -> str:
+    """
+    >>> readable(2304), readable(2**30)
+    ('2.25 KiB', '1.00 GiB')
+    """
+    unit = 0
+    while num_bytes >= 1024 and unit < len(UNITS) - 1:
+        num_bytes, unit = num_bytes / 1024, unit + 1
+    return f"{num_bytes:.2f} {UNITS[unit]}" if unit else f"{num_bytes:.0f} B"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The table of a real engine: rows (with the padding row, where there is one), positions, and who says so."""
+
+    letter: str
+    rows: int
+    positions: int
+    who: str
+
+    @property
+    def num_bytes(self) -> int:
+        return self.rows * self.positions * CELL_BYTES
+
+
+REAL_TABLES = (
+    Mark("A", 1001, 16_384, "LightLLM, its default settings (code of 2025-07-11)"),
+    Mark("B", 2049, 8_196, "SGLang, 2,048 rows, context 8,192 (code of 2026-08)"),
+    Mark("C", 2049, 131_076, "SGLang, 2,048 rows, context 131,072 (code of 2026-08)"),
+    Mark("D", 4096, 163_840, "SGLang, the log in pull 14071, which prints 2.68GB (2.68 x 10⁹ bytes)"),
+    Mark("E", 2049, 10_485_764, "SGLang, the crash of issue 5755, which prints 80.04 GiB"),
+)
+
+
+def table_memory(size: int, max_context_len: int) -> Figure:
+    """What a table of `size` rows costs at any context length, this one, and the tables of real engines."""
+    figure = Figure(figsize=(7.6, 4.2), layout="constrained")
+    axes = figure.subplots()
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2)
+    span = (2**5, 2**24)
+    axes.plot(span, [table_bytes(size, n) for n in span], color=OWNER_COLOURS[0], linewidth=2)
+    axes.axhline(INT32_CELLS * CELL_BYTES, color=QUIET, linewidth=1, linestyle="--")
+    axes.annotate(
+        "2³¹ cells: 8 GiB", (span[0], INT32_CELLS * CELL_BYTES), (4, 4), textcoords="offset points", color=QUIET, size=9
+    )
+    axes.scatter(
+        [mark.positions for mark in REAL_TABLES],
+        [mark.num_bytes for mark in REAL_TABLES],
+        color=OWNER_COLOURS[1],
+        marker="D",
+        s=36,
+        zorder=3,
+    )
+    for mark in REAL_TABLES:
+        axes.annotate(
+            mark.letter,
+            (mark.positions, mark.num_bytes),
+            (7, -11),
+            textcoords="offset points",
+            color=INK,
+            weight="bold",
+        )
+    here = table_bytes(size, max_context_len)
+    axes.scatter([max_context_len], [here], color=OWNER_COLOURS[0], s=90, zorder=4)
+    axes.annotate(
+        f"yours: {readable(here)}",
+        (max_context_len, here),
+        (-10, 15),
+        textcoords="offset points",
+        ha="right",
+        color=INK,
+        weight="bold",
+    )
+    axes.set_xticks([2**power for power in range(6, 25, 3)])
+    axes.set_yticks([2**power for power in range(10, 41, 5)])
+    axes.xaxis.set_major_formatter(lambda value, _: f"{int(value):,}")
+    axes.yaxis.set_major_formatter(lambda value, _: re.sub(r"\.00", "", readable(value)))
+    axes.minorticks_off()
+    axes.set_ylim(2**10, 2**40)
+    axes.set_xlabel("positions in a row (max_context_len)")
+    axes.set_ylabel("memory of req_to_token")
+    axes.set_title(f"The line: a table of {size:,} rows and the padding row", size=11, loc="left")
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    return figure
+
+
+def svg(figure: Figure, label: str) -> str:
+    """The figure as an inline SVG whose text has the colour of the page around it; `label` is its alternative text."""
+    out = io.StringIO()
+    figure.patch.set_alpha(0)
+    for axes in figure.axes:
+        axes.patch.set_alpha(0)
+    with matplotlib.rc_context({"svg.hashsalt": "reqpool", "svg.fonttype": "none"}):
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    drawing = out.getvalue()
+    drawing = drawing[drawing.index("<svg") :]
+    drawing = drawing.replace("<svg ", f'<svg role="img" aria-label="{escape(label, quote=True)}" ', 1)
+    drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.DOTALL)
+    for colour in ("#000000", INK.lower(), QUIET.lower()):
+        drawing = drawing.replace(colour, "currentColor")
+    return drawing
