@@ -51,7 +51,7 @@ MAY_USE = {
     "widget": {"torch"} | DISPLAY,
     "door": set(),
 }
-LOWER = ["reqpool"] + [f"reqpool.{name}" for name in ("trace", "scenarios", "views") if (PACKAGE / name).is_dir()]
+LOWER = ["reqpool", "reqpool.trace", "reqpool.scenarios", "reqpool.views"]
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -141,6 +141,12 @@ def test_no_pyplot_in_the_package_or_a_lesson() -> None:
 def test_the_player_names_no_other_host() -> None:
     files = [path for path in (PACKAGE / "player").rglob("*") if path.is_file()]
     assert lines_with(r"https?://(?!www\.w3\.org/)", files) == []
+
+
+def test_figures_are_what_make_figures_builds() -> None:
+    builder = [sys.executable, str(ROOT / "tools" / "build_figures.py"), "--check"]
+    told = subprocess.run(builder, cwd=ROOT, capture_output=True, text=True)
+    assert told.returncode == 0, told.stdout + told.stderr
 
 
 # ------------------------------------------------------------------------------------------------ versions
