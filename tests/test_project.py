@@ -143,12 +143,6 @@ def test_the_player_names_no_other_host() -> None:
     assert lines_with(r"https?://(?!www\.w3\.org/)", files) == []
 
 
-def test_figures_are_what_make_figures_builds() -> None:
-    builder = [sys.executable, str(ROOT / "tools" / "build_figures.py"), "--check"]
-    told = subprocess.run(builder, cwd=ROOT, capture_output=True, text=True)
-    assert told.returncode == 0, told.stdout + told.stderr
-
-
 # ------------------------------------------------------------------------------------------------ versions
 
 # Colab's package list of 2026-08-19: an install there must leave all of these alone.
