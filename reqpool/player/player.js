@@ -425,7 +425,6 @@ class CanvasGrid extends Grid {
     this.views = new Map(); // row -> its Row, for the rows that exist now
     this.overlays = new Map(); // flat -> the element that lies over this cell
     this.lit = [];
-    this.focused = null;
     this.body.style.height = `${tape.rows * this.rowHeight}px`;
   }
 
@@ -516,13 +515,17 @@ class CanvasGrid extends Grid {
   }
 
   /** Cells that mean something now are elements over the canvas: just changed, wrong, focused, lit. */
-  overlay() {
+  overlay(...extra) {
     const { tape } = this;
     const changed = new Set(tape.changed.slice(0, MAX_MARKED));
     const wrong = new Set((tape.event?.wrong ?? []).slice(0, MAX_MARKED));
     const lit = new Set(this.lit.slice(0, MAX_MARKED));
-    const wanted = new Set([...changed, ...wrong, ...lit, ...(this.focused === null ? [] : [this.focused])]);
-    for (const [flat, cell] of this.overlays) if (!wanted.has(flat) || !cell.isConnected) cell.remove(), this.overlays.delete(flat);
+    const wanted = new Set([...changed, ...wrong, ...lit, ...extra]);
+    for (const [flat, cell] of this.overlays) {
+      if ((wanted.has(flat) && cell.isConnected) || cell === document.activeElement) continue;
+      cell.remove();
+      this.overlays.delete(flat);
+    }
     for (const flat of wanted) {
       const [row, position] = [Math.floor(flat / tape.columns), flat % tape.columns];
       const view = this.views.get(row);
@@ -546,9 +549,9 @@ class CanvasGrid extends Grid {
       this.reveal(row, position);
       this.scrolled();
     }
-    this.focused = row * this.tape.columns + position;
-    this.overlay();
-    return this.overlays.get(this.focused);
+    const flat = row * this.tape.columns + position;
+    this.overlay(flat);
+    return this.overlays.get(flat);
   }
 
   light(flats) {
@@ -707,7 +710,7 @@ class Player {
     on("pointermove", (event) => this.point(event));
     on("pointerleave", () => this.settle());
     on("focusin", (event) => this.point(event));
-    on("focusout", () => this.settle());
+    on("focusout", (event) => root.contains(event.relatedTarget) || this.settle());
     this.resized = new ResizeObserver(() => this.layout());
     this.undo = [watchTheme(() => this.theme()), head.subscribe(() => this.draw()), () => this.resized.disconnect()];
   }
@@ -838,7 +841,7 @@ class Player {
     const fresh = new Set(event?.free?.[2]);
     const chip = (row) => h("span", { class: fresh.has(row) ? "chip now" : "chip" }, String(row));
     const rest = free.length > MAX_QUEUE ? [`\u2026 and ${count(free.length - MAX_QUEUE)} more`] : free.length ? [] : ["none"];
-    this.free.replaceChildren(`free rows (${reuse}), next first: `, ...free.slice(0, MAX_QUEUE).map(chip), ...rest);
+    this.free.replaceChildren(`free rows (${reuse}), next first: `, ...free.slice(0, MAX_QUEUE).flatMap((row) => [chip(row), " "]), ...rest);
   }
 
   /** A pointer or the focus is on something: light it, its counterpart, and say what it is. */
@@ -846,7 +849,7 @@ class Player {
     if (!this.tape) return;
     const slot = event.target.closest("[data-kv-slot]")?.dataset.kvSlot;
     const at = slot !== undefined ? { slot: Number(slot) } : event.target.closest(".grid") && this.grid.find(event);
-    if (!at) return event.type === "pointermove" && this.pointed ? this.settle() : undefined;
+    if (!at) return this.pointed ? this.settle() : undefined;
     const { row, position } = this.pointed ?? {};
     if (this.pointed && row === at.row && position === at.position && this.pointed.slot === at.slot) return;
     this.show((this.pointed = at));

@@ -1,0 +1,380 @@
+"""The static player in a real browser, opened from the disk: every hook, every key, every odd trace."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from reqpool.player import to_html
+from reqpool.player.page import to_fragment
+from reqpool.pool import Req, ReqToTokenPool
+from reqpool.trace import Trace, record
+from reqpool.views import caption
+from tests.browser.conftest import OpenStatic
+from tests.browser.stories import READ_CELLS, SCRIPT, busy, picture, slots, story
+
+ROOT = ".reqpool-player"
+BUTTONS = ("First step", "Step back", "Play", "Step forward", "Last step")
+
+
+def step(page: Page) -> int:
+    return int(page.get_attribute(ROOT, "data-step") or -1)
+
+
+def detail(page: Page) -> str:
+    return page.inner_text(f"{ROOT} .detail")
+
+
+def cells(page: Page) -> list[tuple]:
+    return [tuple(cell) for cell in page.eval_on_selector(ROOT, READ_CELLS)]
+
+
+def scrub(page: Page, k: int) -> None:
+    page.get_by_label("Step", exact=True).fill(str(k))
+
+
+def test_hooks(open_static: OpenStatic) -> None:
+    trace = story()
+    page = open_static(trace)
+    root = page.locator(ROOT)
+    assert [root.get_attribute(f"data-{name}") for name in ("step", "last-step", "playing")] == [
+        "0",
+        str(len(trace)),
+        "false",
+    ]
+    assert root.locator("button").all_inner_texts() == list(BUTTONS)
+    expect(page.get_by_role("slider", name="Step", exact=True)).to_have_attribute("type", "range")
+    expect(page.get_by_role("status")).to_contain_text(caption(trace, 0))
+    expect(page.get_by_role("grid")).to_be_visible()
+    assert page.title() == "<a trace>"
+
+
+def test_the_picture_equals_the_tensor_at_every_step_and_back(open_static: OpenStatic) -> None:
+    trace = busy(8, 16, 60)
+    page = open_static(trace)
+    page.focus(ROOT)
+    for k in [*range(1, len(trace) + 1), *range(len(trace) - 1, -1, -1)]:
+        page.keyboard.press("ArrowRight" if k > step(page) else "ArrowLeft")
+        assert step(page) == k
+        assert cells(page) == picture(trace, k)
+
+
+def test_the_picture_equals_the_tensor_after_any_jump(open_static: OpenStatic) -> None:
+    trace = busy(16, 64, 200)
+    page = open_static(trace)
+    for k in (200, 3, 117, 116, 0, 199):
+        scrub(page, k)
+        assert cells(page) == picture(trace, k)
+
+
+def test_captions_free_rows_and_lengths_are_the_step_s(open_static: OpenStatic) -> None:
+    trace = story()
+    page = open_static(trace)
+    for k in range(len(trace) + 1):
+        scrub(page, k)
+        kind = trace[k - 1].kind if k else "start"
+        assert page.inner_text("[role=status]") == f"step {k} of {len(trace)} {kind}: {caption(trace, k)}"
+        snapshot = trace.snapshot(k)
+        assert page.locator(".chip").all_inner_texts() == [str(row) for row in snapshot.free]
+        numbers = page.locator(".numbers").all_inner_texts()
+        lengths = zip(snapshot.verified, snapshot.alloced, strict=True)
+        assert numbers[1:] == [f"{verified}/{alloced}" for verified, alloced in lengths][1:]
+
+
+def test_buttons_and_keys_step(open_static: OpenStatic) -> None:
+    trace = story()
+    page, last = open_static(trace), len(trace)
+    for name, want in (("Step forward", 1), ("Last step", last), ("Step forward", last), ("Step back", last - 1)):
+        page.get_by_role("button", name=name).click()
+        assert step(page) == want
+    page.get_by_role("button", name="First step").click()
+    page.get_by_role("button", name="Step back").click()
+    assert step(page) == 0
+    page.focus(ROOT)
+    for key, want in (("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", last), ("Home", 0)):
+        page.keyboard.press(key)
+        assert step(page) == want
+    page.get_by_label("Step", exact=True).focus()
+    page.keyboard.press("ArrowRight")
+    assert step(page) == 1, "once, and not by the slider and the player both"
+
+
+def test_play_and_pause(open_static: OpenStatic) -> None:
+    trace = story()
+    page = open_static(trace, speed=20)
+    page.get_by_role("button", name="Last step").click()
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_selector(f"{ROOT}[data-playing=true]")
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
+    page.wait_for_selector(f"{ROOT}[data-step='{len(trace)}'][data-playing=false]")  # from the start to the end
+    page.get_by_role("button", name="First step").click()
+    page.focus(ROOT)
+    page.keyboard.press("Space")
+    assert page.get_attribute(ROOT, "data-playing") == "true"
+    page.keyboard.press("Space")
+    at = step(page)
+    page.wait_for_timeout(200)
+    assert (step(page), page.get_attribute(ROOT, "data-playing")) == (at, "false")
+
+
+def test_a_hand_on_the_controls_ends_the_playing(open_static: OpenStatic) -> None:
+    page = open_static(busy(8, 16, 60))
+    page.get_by_role("button", name="Play").click()
+    scrub(page, 30)
+    assert (step(page), page.get_attribute(ROOT, "data-playing")) == (30, "false")
+
+
+def test_space_on_a_button_is_the_button_s(open_static: OpenStatic) -> None:
+    page = open_static(story())
+    page.get_by_role("button", name="Step forward").focus()
+    page.keyboard.press("Space")
+    assert (step(page), page.get_attribute(ROOT, "data-playing")) == (1, "false")
+    page.get_by_role("button", name="Play").focus()
+    page.keyboard.press("Space")
+    assert page.get_attribute(ROOT, "data-playing") == "true"
+
+
+def test_pointing_at_a_cell_names_its_slot_and_back(open_static: OpenStatic) -> None:
+    page = open_static(story())
+    scrub(page, 3)
+    page.hover("[data-row='1'][data-position='2']")
+    assert detail(page) == "row 1 (a), position 2 → slot 3, live, verified"
+    expect(page.locator("[data-kv-slot='3']")).to_have_class("slot held lit")
+    page.hover("[data-row='1'][data-position='3']")
+    assert detail(page) == "row 1 (a), position 3 → slot 4, live, not yet verified"
+    page.hover("[data-kv-slot='2']")
+    assert detail(page) == "slot 2 ← row 1 (a), position 1, live, verified"
+    expect(page.locator("[data-row='1'][data-position='1']")).to_have_class("cell lit")
+    page.hover("[data-kv-slot='7']")
+    assert detail(page) == "slot 7: in no cell"
+    page.mouse.move(0, 0)
+    assert page.locator(".lit").count() == 0
+
+
+def test_arrows_move_between_cells_only_inside_the_table(open_static: OpenStatic) -> None:
+    page = open_static(story())
+    scrub(page, 3)
+    page.get_by_role("grid").focus()
+    page.keyboard.press("ArrowLeft")
+    assert step(page) == 2
+    page.keyboard.press("Enter")
+    for key in ("ArrowDown", "ArrowRight", "ArrowRight", "ArrowLeft"):
+        page.keyboard.press(key)
+    assert (step(page), detail(page)) == (2, "row 1 (a), position 1 → slot 2, live, not yet verified")
+    expect(page.locator("[data-kv-slot='2']")).to_have_class("slot held now lit")
+    page.keyboard.press("Escape")
+    page.keyboard.press("ArrowRight")
+    assert step(page) == 3
+    page.click("[data-row='2'][data-position='1']")
+    page.keyboard.press("ArrowLeft")
+    assert (step(page), page.evaluate("document.activeElement.dataset.position")) == (3, "0")
+
+
+def named(*rids: str) -> Trace:
+    pool = ReqToTokenPool(len(rids), 2, device="cpu")
+    with record(pool) as trace:
+        for rid in rids:
+            req = Req(rid)
+            pool.alloc([req])
+            pool.append(req, slots(1))
+    return trace
+
+
+def test_names_are_text_whatever_is_in_them(open_static: OpenStatic) -> None:
+    names = (SCRIPT, "", "\N{SNAKE}\N{FLAG IN HOLE} rid", "x" * 200, "a & b", "\ud800", *map(str, range(20)))
+    trace = named(*names)
+    page = open_static(trace)
+    scrub(page, 1)
+    assert caption(trace, 1) in page.inner_text("[role=status]")
+    page.get_by_role("button", name="Last step").click()
+    page.hover("[data-row='1'][data-position='0']")
+    assert SCRIPT in detail(page)
+    owners = page.locator(".body .name").all_text_contents()
+    assert owners[1:6] == [SCRIPT, "(empty name)", *names[2:5]]
+    assert page.evaluate("window.hacked") is None
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing but the table scrolls sideways"
+
+
+def test_owners_beyond_six_carry_a_second_sign(open_static: OpenStatic) -> None:
+    page = open_static(named(*"abcdefgh"))
+    page.get_by_role("button", name="Last step").click()
+    signs = page.eval_on_selector_all(
+        "[data-state=live]", "(cells) => cells.map((c) => getComputedStyle(c).borderBottomStyle)"
+    )
+    assert signs == ["solid"] * 6 + ["dashed"] * 2
+
+
+def test_two_owners_of_a_row_are_marked(open_static: OpenStatic) -> None:
+    pool = ReqToTokenPool(3, 4, device="cpu")
+    pool.alloc([Req("a")])
+    with record(pool) as trace:
+        pool.free_slots.appendleft(1)  # a fault: row 1 is on the free list and handed out
+        pool.alloc([Req("b")])
+    page = open_static(trace, step=len(trace))
+    assert "two owners" in page.inner_text("[role=row]:has([data-row='1'])")
+
+
+def test_late_writes_are_marked_in_words(open_static: OpenStatic) -> None:
+    pool = ReqToTokenPool(3, 4, device="cpu")
+    with record(pool) as trace:
+        pool.verified_lens[0] = 1
+        pool.verified_lens[2] = 1
+        pool.alloc([Req("a")])
+        pool.alloced_lens_cpu[1] = 3
+    page = open_static(trace, step=len(trace))
+    rows = page.locator(".body .lengths").all_inner_texts()
+    assert ["dummy write" in rows[0], "host mirror 3" in rows[1], "late write" in rows[2]] == [True] * 3
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (1, 6), (5, 1)])
+def test_small_tables_and_no_events(open_static: OpenStatic, rows: int, columns: int) -> None:
+    pool = ReqToTokenPool(rows, columns, device="cpu")
+    with record(pool) as trace:
+        pass
+    page = open_static(trace)
+    for name in BUTTONS:
+        page.get_by_role("button", name=name).click()
+    assert (step(page), page.get_attribute(ROOT, "data-playing")) == (0, "false")
+    assert cells(page) == picture(trace, 0)
+
+
+def test_a_long_queue_is_cut(open_static: OpenStatic) -> None:
+    page = open_static(busy(40, 2, 1))
+    assert page.inner_text(".free").endswith("10 11 12 … and 28 more")
+
+
+def test_a_canvas_shows_what_changed_as_elements(open_static: OpenStatic) -> None:
+    trace = busy(64, 256, 300)
+    page = open_static(trace)
+    assert page.locator(".row[data-row]").count() == 65
+    for k in (300, 150, 151, 4):
+        scrub(page, k)
+        assert cells(page) == [cell for cell in picture(trace, k) if cell[4]]
+    row, position, slot = next(cell[:3] for cell in picture(trace, 151) if cell[4])
+    scrub(page, 151)
+    page.hover(f"[data-row='{row}'][data-position='{position}']")
+    assert f"row {row}" in detail(page) and f"position {position} → slot {slot}, live" in detail(page)
+    page.get_by_role("grid").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("ArrowDown")
+    assert detail(page).startswith("row 1 (")
+
+
+def test_a_tall_canvas_makes_the_rows_in_view(open_static: OpenStatic) -> None:
+    pool = ReqToTokenPool(6000, 8, device="cpu")
+    with record(pool) as trace:
+        pool.alloc_rows(5000)
+        req = Req("deep")
+        pool.alloc([req])
+        pool.append(req, slots(9))
+    page = open_static(trace, step=len(trace))
+    page.wait_for_selector("[data-row='5001'][data-position='0'][data-changed]")
+    assert page.locator(".row[data-row]").count() < 300
+
+
+def test_a_large_table_is_an_aggregate_in_words(open_static: OpenStatic) -> None:
+    page = open_static(busy(1024, 64, 30))
+    page.get_by_role("button", name="Last step").click()
+    expect(page.get_by_role("grid")).to_contain_text("1,025 rows × 64 positions = 65,600 cells")
+    expect(page.get_by_role("grid")).to_contain_text("aggregate")
+
+
+def test_a_broken_tape_is_one_sentence(page: Page, tmp_path: Path) -> None:
+    for i, broken in enumerate(("!", "AAAA", "eJwrSS0uAQAEXQHB")):
+        fragment = to_fragment(story())
+        start = fragment.index('data-tape="') + len('data-tape="')
+        path = tmp_path / f"{i}.html"
+        path.write_text(fragment[:start] + broken + fragment[fragment.index('"', start) :], encoding="utf-8")
+        page.goto(path.as_uri())
+        expect(page.get_by_role("status")).to_contain_text("The trace could not be unpacked")
+
+
+def test_an_old_browser_is_one_sentence(page: Page, open_static: OpenStatic, tmp_path: Path) -> None:
+    page.add_init_script("delete window.DecompressionStream")
+    path = tmp_path / "old.html"
+    path.write_text(to_html(story()), encoding="utf-8")
+    page.goto(path.as_uri())
+    expect(page.get_by_role("status")).to_contain_text("no DecompressionStream")
+
+
+def test_players_on_one_page_leave_each_other_alone(page: Page, tmp_path: Path) -> None:
+    path = tmp_path / "two.html"
+    path.write_text("<meta charset=utf-8>" + to_fragment(story()) * 2 + to_fragment(busy(4, 4, 9)), encoding="utf-8")
+    page.goto(path.as_uri())
+    page.wait_for_function(f"document.querySelectorAll('{ROOT}[data-step]').length === 3")
+    page.locator("button", has_text="Step forward").nth(1).click()
+    assert page.eval_on_selector_all(ROOT, "(all) => all.map((one) => one.dataset.step)") == ["0", "1", "0"]
+
+
+def test_it_follows_whoever_shows_it_into_the_dark(open_static: OpenStatic) -> None:
+    page = open_static(story())
+
+    def becomes(theme: str) -> None:
+        page.wait_for_selector(f"{ROOT}[data-theme={theme}]", timeout=3000)
+
+    becomes("light")
+    page.emulate_media(color_scheme="dark")
+    becomes("dark")
+    page.evaluate("document.body.className = 'vscode-light'")
+    becomes("light")
+    page.evaluate("document.body.className = 'vscode-dark'")
+    becomes("dark")
+    page.evaluate("document.documentElement.setAttribute('theme', 'light')")
+    becomes("light")
+    page.evaluate("document.body.dataset.jpThemeLight = 'false'")
+    becomes("dark")
+
+
+CONTRASTS = """(root) => {
+  const rgb = (text) => {
+    const numbers = text.match(/[\\d.]+/g).map(Number);
+    return text.startsWith("color(") ? numbers.map((n, i) => (i < 3 ? n * 255 : n)) : numbers;
+  };
+  const ground = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const [r, g, b, alpha = 1] = rgb(getComputedStyle(at).backgroundColor);
+      if (alpha > 0) return [r, g, b];
+    }
+    return [255, 255, 255];
+  };
+  const light = ([r, g, b]) => {
+    const [x, y, z] = [r, g, b].map((n) => (n / 255 <= 0.03928 ? n / 255 / 12.92 : ((n / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  };
+  const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  const found = [];
+  while (texts.nextNode()) {
+    const element = texts.currentNode.parentElement;
+    if (!texts.currentNode.data.trim() || !element.checkVisibility()) continue;
+    const [a, b] = [light(rgb(getComputedStyle(element).color)), light(ground(element))].sort().reverse();
+    found.push([(a + 0.05) / (b + 0.05), element.className, texts.currentNode.data]);
+  }
+  return found.sort((a, b) => a[0] - b[0]);
+}"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_text_has_contrast(open_static: OpenStatic, theme: str, shots: Path) -> None:
+    page = open_static(named(*"abcdef"))
+    page.emulate_media(color_scheme=theme)
+    page.get_by_role("button", name="Last step").click()
+    page.wait_for_selector(f"{ROOT}[data-theme={theme}]")
+    found = page.eval_on_selector(ROOT, CONTRASTS)
+    assert len(found) > 40
+    assert found[0][0] >= 4.5, found[0]
+    page.screenshot(path=shots / f"page-{theme}.png")
+
+
+def test_narrow_screens_scroll_the_table_and_nothing_else(open_static: OpenStatic, shots: Path) -> None:
+    page = open_static(busy(8, 16, 40))
+    page.set_viewport_size({"width": 420, "height": 800})
+    page.get_by_role("button", name="Last step").click()
+    page.screenshot(path=shots / "page-narrow.png")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    grid = page.get_by_role("grid")
+    assert grid.evaluate("(grid) => grid.scrollWidth > grid.clientWidth")
+    left = "(head) => head.getBoundingClientRect().left"
+    head = page.locator(".body .head").first
+    before = head.evaluate(left)
+    grid.evaluate("(grid) => { grid.scrollLeft = 90; }")
+    assert head.evaluate(left) == before
