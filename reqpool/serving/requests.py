@@ -1,0 +1,54 @@
+"""A request as the serving loop knows it: what the pool needs, and what the learner wants to read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from reqpool.pool import Req, _integer
+
+STATES = ("waiting", "prefilling", "running", "retracted", "finished", "aborted")
+
+
+@dataclass(eq=False, repr=False)
+class Request(Req):
+    """Attributes beyond `Req`:
+    prompt: its letters; the output continues it by repeating it.
+    max_new_tokens: how many letters to recite.
+    arrival: when it comes, in engine steps or seconds, as the driver counts.
+    output: the letters so far.
+    computed_len: tokens whose K and V a launched step writes; what the scheduler counts on.
+    state: one of STATES.
+
+    >>> Request("a", prompt="xyz", max_new_tokens=2).expected
+    'xy'
+    """
+
+    prompt: str = ""
+    max_new_tokens: int = 1
+    arrival: float = 0
+    output: str = ""
+    computed_len: int = 0
+    in_flight: int = 0  # letters launched but not yet reported
+    state: str = field(default="waiting")
+
+    def __post_init__(self) -> None:
+        self.max_new_tokens = _integer(f"max_new_tokens of request {self.rid!r}", self.max_new_tokens)
+        if self.max_new_tokens < 1:
+            raise ValueError(f"request {self.rid!r}: max_new_tokens is {self.max_new_tokens}, wanted at least 1")
+        if not self.prompt:
+            raise ValueError(f"request {self.rid!r}: the prompt is empty, wanted at least one letter")
+
+    @property
+    def text(self) -> str:
+        """Prompt and output: what a resumed request prefills."""
+        return self.prompt + self.output
+
+    @property
+    def expected(self) -> str:
+        """What it recites when everything is right: its prompt, again and again."""
+        times = -(-self.max_new_tokens // len(self.prompt))
+        return (self.prompt * times)[: self.max_new_tokens]
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ("finished", "aborted")

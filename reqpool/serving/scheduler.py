@@ -1,0 +1,207 @@
+"""The schedule lane: who runs in the next step, in which rows and slots. It moves numbers; it computes no letter.
+
+    waiting --admit--> prefilling --last chunk--> running --limit reached--> finished
+       ^                    |                        |
+       +----- retracted ----+------------------------+      row and slots are freed; it prefills again later
+
+A step has a budget of tokens. Running requests take one each; a prompt that does not fit goes in chunks, and keeps its
+row from chunk to chunk. `inflight_middle_chunks` goes up when a chunk that is not the last is launched and down when its
+result comes, so it is 0 on the last chunk; `kv_committed_len` counts the tokens of all launched steps (as in SGLang).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from reqpool.kv import TokenToKVPoolAllocator
+from reqpool.pool import ReqToTokenPool, _at_least_one
+from reqpool.serving.requests import Request
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One request's part of a step: `num_tokens` tokens from position `start` on, in `row` as it was handed out then."""
+
+    req: Request
+    row: int
+    generation: int  # of the row, at launch
+    start: int
+    num_tokens: int
+    kind: str  # "prefill" or "decode"
+    last: bool  # a letter comes out: every decode, and the last chunk of a prefill
+
+
+def _no_fact(kind: str, **facts: Any) -> None:
+    """Nobody listens."""
+
+
+class Scheduler:
+    """Continuous batching over a pool of rows and a pool of slots.
+
+    Args:
+        budget: tokens a step may compute.
+        chunk_size: prompt tokens of one request a step may compute; None: as the budget allows.
+        mixed: prefill and decode share a step; otherwise a step with prefill work decodes nothing.
+        on_fact: called with (kind, **facts) for what no call on the pool shows.
+    """
+
+    def __init__(
+        self,
+        pool: ReqToTokenPool,
+        slots: TokenToKVPoolAllocator,
+        budget: int = 64,
+        chunk_size: int | None = None,
+        mixed: bool = True,
+        on_fact: Callable[..., None] = _no_fact,
+    ) -> None:
+        self.pool, self.slots, self.mixed, self.on_fact = pool, slots, mixed, on_fact
+        self.budget = _at_least_one("budget", budget)
+        self.chunk_size = self.budget if chunk_size is None else _at_least_one("chunk_size", chunk_size)
+        self.waiting: deque[Request] = deque()
+        self.chunked: Request | None = None  # at most one prompt is between its chunks
+        self.running: list[Request] = []
+        self.rids: set[str] = set()
+        self.num_retracted = 0
+
+    def add(self, req: Request) -> None:
+        """Queue a request. One that could never run is refused here: it must not wait for ever.
+
+        Raises:
+            ValueError: it needs more positions or slots than there are at all, or its rid has been used.
+        """
+        need = len(req.prompt) + req.max_new_tokens
+        for limit, where in (
+            (self.pool.max_context_len, "max_context_len"),
+            (self.slots.size, "the number of KV slots"),
+        ):
+            if need > limit:
+                raise ValueError(
+                    f"request {req.rid!r} needs {need} tokens (prompt {len(req.prompt)} + output {req.max_new_tokens}), "
+                    f"{where} is {limit}: raise it, or shorten the request"
+                )
+        if req.rid in self.rids:
+            raise ValueError(f"request {req.rid!r}: this rid has been used, wanted a new one")
+        self.rids.add(req.rid)
+        self.waiting.append(req)
+
+    @property
+    def idle(self) -> bool:
+        return not (self.waiting or self.chunked or self.running)
+
+    # ---- launch --------------------------------------------------------------------------------------------------
+
+    def next_batch(self) -> list[Entry]:
+        """The entries of the next step; empty when there is nothing that could run."""
+        if self.mixed:
+            decodes = self._decodes()
+            return self._prefills(self.budget - len(decodes)) + decodes
+        return self._prefills(self.budget) or self._decodes()
+
+    def _decodes(self) -> list[Entry]:
+        reqs = self.running[: self.budget]
+        while len(reqs) > self.slots.available_size():
+            victim = min(self.running, key=lambda req: (len(req.output), -len(req.prompt)))
+            self.retract(victim)
+            reqs = self.running[: self.budget]
+        return [self._launch(req, 1, "decode") for req in reqs]
+
+    def _prefills(self, budget: int) -> list[Entry]:
+        parts: list[tuple[Request, int]] = []
+        room = self.slots.available_size()
+        if self.chunked:
+            parts.append((self.chunked, self._chunk(self.chunked, min(budget, room))))
+        rows = self.pool.available_size()
+        while self.waiting and rows and (not parts or self._finishes(*parts[-1])):
+            spent = sum(n for _, n in parts)
+            req = self.waiting[0]
+            if budget - spent < 1 or room - spent < len(req.text) + len(self.running) + len(parts):
+                break
+            parts.append((self.waiting.popleft(), self._chunk(req, budget - spent)))
+            rows -= 1
+        parts = [(req, n) for req, n in parts if n > 0]
+        if not parts:
+            return []
+        if self.pool.alloc([req for req, _ in parts]) is None:
+            raise RuntimeError(
+                f"{len(parts)} rows wanted, {self.pool.available_size()} free: admission counted wrongly"
+            )
+        return [self._launch(req, n, "prefill") for req, n in parts]
+
+    def _chunk(self, req: Request, budget: int) -> int:
+        return min(len(req.text) - req.computed_len, self.chunk_size, budget)
+
+    def _finishes(self, req: Request, n: int) -> bool:
+        return req.computed_len + n == len(req.text)
+
+    def _launch(self, req: Request, n: int, kind: str) -> Entry:
+        start, row = req.computed_len, req.req_pool_idx
+        last = kind == "decode" or self._finishes(req, n)
+        self.pool.append(req, self.slots.alloc(n))
+        req.computed_len = req.kv_committed_len = start + n
+        if kind == "prefill":
+            req.state = "running" if last else "prefilling"
+            req.inflight_middle_chunks += not last
+            self.chunked = None if last and self.chunked is req else self.chunked if last else req
+            if last:
+                self.running.append(req)
+        return Entry(req, row, int(self.pool.generation[row]), start, n, kind, last)
+
+    # ---- result --------------------------------------------------------------------------------------------------
+
+    def process(self, entries: list[Entry], letters: dict[int, str]) -> None:
+        """Take a step's results: `letters` by the entry's index. What no longer concerns its request is dropped."""
+        for i, entry in enumerate(entries):
+            req = entry.req
+            if not self.concerns(entry):
+                continue
+            if not entry.last:
+                req.inflight_middle_chunks -= 1
+            elif i in letters:
+                req.output += letters[i]
+                if len(req.output) >= req.max_new_tokens:
+                    self.running.remove(req)
+                    self._release(req, "finished")
+
+    def concerns(self, entry: Entry) -> bool:
+        """Is this step still the business of the request that holds the row?"""
+        return entry.req.req_pool_idx == entry.row and int(self.pool.generation[entry.row]) == entry.generation
+
+    def retract(self, req: Request) -> None:
+        """Take a running or prefilling request off: row and slots are free, it will prefill prompt and output again."""
+        rows = (req.req_pool_idx,)
+        self._remove(req)
+        self.num_retracted += 1
+        self.on_fact(
+            "retract", rid=req.rid, rows=rows, text=f"request {req.rid} is retracted: it gives up row {rows[0]}"
+        )
+        self._release(req, "retracted")
+        self.waiting.appendleft(req)
+
+    def abort(self, req: Request) -> None:
+        """Stop a request in whatever state it is; one that has ended stays as it is."""
+        if req.ended:
+            return
+        self._remove(req)
+        if req.req_pool_idx is not None:
+            self._release(req, "aborted")
+        req.state = "aborted"
+
+    def _remove(self, req: Request) -> None:
+        if req is self.chunked:
+            self.chunked = None
+        elif req in self.running:
+            self.running.remove(req)
+        elif req in self.waiting:
+            self.waiting.remove(req)
+        else:
+            raise ValueError(f"request {req.rid!r} is not in this scheduler")
+
+    def _release(self, req: Request, state: str) -> None:
+        row = req.req_pool_idx
+        self.slots.free(self.pool.req_to_token[row, : int(self.pool.alloced_lens_cpu[row])])
+        self.pool.free(req)
+        req.computed_len = req.kv_committed_len = req.inflight_middle_chunks = 0
+        req.state = state
