@@ -177,11 +177,9 @@ class Tape {
   faults(row) {
     const [verified, alloced, mirror] = this.lengths.map((list) => list[row]);
     const faults = this.owners.get(row)?.length > 1 ? ["two owners"] : [];
-    if (verified || alloced) {
-      if (row === this.paddingRow) faults.push("dummy write");
-      else if (this.freeRows.has(row)) faults.push("late write");
-    }
-    if (verified > alloced) faults.push("beyond alloced");
+    const nobodys = row === this.paddingRow ? "dummy write" : this.freeRows.has(row) ? "late write" : null;
+    if (nobodys && (verified || alloced)) faults.push(nobodys);
+    if (!nobodys && verified > alloced) faults.push("beyond alloced");
     if (alloced > this.columns) faults.push("beyond the row");
     if (mirror !== alloced) faults.push(`host mirror ${mirror}`);
     return faults;
