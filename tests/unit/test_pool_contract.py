@@ -806,7 +806,7 @@ def test_a_device_may_be_a_name_or_a_torch_device() -> None:
 
 
 def test_a_device_that_is_not_there_is_named(no_cuda: None, zeros: Factory) -> None:
-    with pytest.raises(RuntimeError, match=r"'cuda'.*no CUDA here"):
+    with pytest.raises(RuntimeError, match=r"'cuda'.*torch finds no such device here"):
         ReqToTokenPool(2, 4, device="cuda")
     assert zeros.asked == []
 
