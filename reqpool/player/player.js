@@ -209,14 +209,32 @@ class Tape {
   }
 }
 
+/** One for each widget, or for a group of players that move together (broken and mended, side by side). */
 class Playhead {
   step = 0;
-  last = 0;
   playing = false;
   listeners = new Set();
+  lasts = new Map(); // who -> its last step; the longest trace counts, shorter ones wait at their ends
 
-  constructor(speed = 2) {
+  /** Every widget loads this module anew, so groups are kept where all can see them. */
+  static of(group, speed) {
+    const groups = (globalThis[Symbol.for("reqpool.playheads")] ??= new Map());
+    const head = groups.get(group) ?? new Playhead(speed);
+    if (group) groups.set(group, head);
+    return head;
+  }
+
+  constructor(speed) {
     this.period = 1000 / clamp(speed, 0.1, 20);
+  }
+
+  get last() {
+    return Math.max(0, ...this.lasts.values());
+  }
+
+  leave(who) {
+    this.lasts.delete(who);
+    if (!this.lasts.size) this.play(false);
   }
 
   subscribe(listener) {
@@ -664,9 +682,10 @@ function watchTheme(changed) {
 }
 
 class Player {
-  constructor(root, head) {
+  constructor(root, head, who) {
     this.root = root;
     this.head = head;
+    this.who = who; // whose last step this is, to the playhead
     root.classList.add("reqpool-player");
     const hooks = { role: "group", tabindex: "0", "aria-label": "Player of the request-to-token table" };
     // JupyterLab takes the arrow keys for itself unless this attribute is there.
@@ -708,8 +727,8 @@ class Player {
 
   build(tape) {
     this.tape = tape;
-    this.head.last = tape.last;
-    this.head.step = clamp(this.head.step, 0, tape.last);
+    this.head.lasts.set(this.who, tape.last);
+    this.head.step = clamp(this.head.step, 0, this.head.last);
     const cells = tape.rows * tape.columns;
     this.grid = new (cells <= MAX_ELEMENTS ? ElementGrid : cells <= MAX_CANVAS ? CanvasGrid : AggregateGrid)(tape);
     this.strip = new SlotStrip(tape);
@@ -736,12 +755,12 @@ class Player {
     this.playButton = button("Play", () => head.play());
     const buttons = [
       button("First step", () => head.move(0)),
-      button("Step back", () => head.move(head.step - 1)),
+      button("Step back", () => head.move(this.tape.step - 1)),
       this.playButton,
-      button("Step forward", () => head.move(head.step + 1)),
+      button("Step forward", () => head.move(this.tape.step + 1)),
       button("Last step", () => head.move(head.last)),
     ];
-    const range = { type: "range", min: 0, max: head.last, step: 1, value: 0, "aria-label": "Step" };
+    const range = { type: "range", min: 0, max: this.tape.last, step: 1, value: 0, "aria-label": "Step" };
     this.scrubber = h("input", { ...range, "data-lm-suppress-shortcuts": "true" });
     this.scrubber.addEventListener("input", () => head.move(Number(this.scrubber.value)));
     const line = h("div", { class: "line" }, this.ticks(), this.scrubber);
@@ -784,7 +803,7 @@ class Player {
     set(root, "data-playing", head.playing);
     if (!tape) return;
     const from = tape.step;
-    const touched = tape.seek(head.step);
+    const touched = tape.seek(Math.min(head.step, tape.last));
     set(root, "data-step", tape.step);
     set(root, "data-last-step", tape.last);
     setText(this.playButton, head.playing ? "Pause" : "Play");
@@ -854,8 +873,8 @@ class Player {
 
   key(event) {
     if (event.ctrlKey || event.altKey || event.metaKey || !this.tape) return;
-    const { head } = this;
-    const steps = { ArrowLeft: head.step - 1, ArrowRight: head.step + 1, Home: 0, End: head.last };
+    const { head, tape } = this;
+    const steps = { ArrowLeft: tape.step - 1, ArrowRight: tape.step + 1, Home: 0, End: head.last };
     if (!this.keyInGrid(event)) {
       if (event.key === " ") {
         if (event.target.closest("button")) return; // the browser clicks it
@@ -914,21 +933,24 @@ class Player {
   }
 }
 
-/** Show a tape in an element of a page. Options: speed (steps a second), step. */
-export function mount(root, tape, { speed = 2, step = 0 } = {}) {
-  const head = new Playhead(speed);
-  head.step = step;
-  const player = new Player(root, head);
-  return { head, player, ready: player.load(tape), destroy: () => (head.play(false), player.destroy()) };
+/** Show a tape in an element of a page. Options: speed (steps a second), step, group (of players that move together). */
+export function mount(root, tape, { speed = 2, step = 0, group = "" } = {}) {
+  const head = Playhead.of(group, speed);
+  head.lasts.set(root, Infinity); // until the tape is unpacked
+  head.go(step);
+  const player = new Player(root, head, root);
+  return { head, player, ready: player.load(tape), destroy: () => (head.leave(root), player.destroy()) };
 }
 
 /** The anywidget front end. The playhead belongs to the widget, so all its views move together. */
 export default () => {
+  const who = {};
   let head;
 
   /** Moves go to the kernel once, when all is at rest; nothing waits for it. */
   function report(model) {
-    const moved = { playing: head.playing, ...(head.playing ? {} : { step: head.step }) };
+    const step = Math.min(head.step, head.lasts.get(who));
+    const moved = { playing: head.playing, ...(head.playing ? {} : { step }) };
     const news = Object.entries(moved).filter(([name, value]) => model.get(name) !== value);
     if (!news.length) return;
     for (const [name, value] of news) model.set(name, value);
@@ -937,27 +959,27 @@ export default () => {
 
   return {
     initialize({ model }) {
-      head = new Playhead(model.get("speed"));
+      head = Playhead.of(model.get("group"), model.get("speed"));
       const rewind = () => {
         head.play(false);
-        head.last = Infinity; // until a view has unpacked the tape
+        head.lasts.set(who, Infinity); // until a view has unpacked the tape
         head.step = model.get("step");
       };
       rewind();
       let timer;
-      head.subscribe(() => {
+      const silence = head.subscribe(() => {
         clearTimeout(timer);
         timer = setTimeout(report, REST_MS, model);
       });
       model.on("change:step", () => head.go(model.get("step")));
       model.on("change:playing", () => head.play(model.get("playing")));
       model.on("change:tape", rewind);
-      return () => (clearTimeout(timer), head.play(false));
+      return () => (clearTimeout(timer), silence(), head.leave(who));
     },
 
     render({ model, el }) {
       const root = el.appendChild(h("div"));
-      const player = new Player(root, head);
+      const player = new Player(root, head, who);
       const load = async () => {
         await player.load(model.get("tape"));
         if (model.get("playing")) head.play(true);
