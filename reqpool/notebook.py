@@ -128,16 +128,16 @@ def error_text(details: str) -> str:
 def player(trace: Trace, step: int = 0) -> Player | FramedPlayer:
     """A player that can stand among widgets; with REQPOOL_STATIC=1 one that needs no third-party widget."""
     if os.environ.get("REQPOOL_STATIC", "") not in ("", "0"):
-        return FramedPlayer(trace)
+        return FramedPlayer(trace, step=step)
     return Player(trace, step=step)
 
 
 class FramedPlayer(widgets.HTML):
     """The static page in a frame, where the front end shows ipywidgets' own widgets only."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, step: int = 0) -> None:
         super().__init__(layout=widgets.Layout(width="auto"))
-        self.trace = trace
+        self._show(trace, step)
 
     @property
     def trace(self) -> Trace:
@@ -145,9 +145,12 @@ class FramedPlayer(widgets.HTML):
 
     @trace.setter
     def trace(self, trace: Trace) -> None:
+        self._show(trace, 0)
+
+    def _show(self, trace: Trace, step: int) -> None:
         self._trace = trace
         height = 330 + 34 * trace.first.table.shape[0]
-        page = escape(to_html(trace))
+        page = escape(to_html(trace, step=step))
         self.value = f'<iframe title="player" srcdoc="{page}" style="width: 100%; height: {height}px; border: 0">'
 
 

@@ -116,14 +116,17 @@ class ReqToTokenPool:
         if reuse not in ("fifo", "lifo"):
             raise ValueError(f"reuse must be 'fifo' or 'lifo', got {reuse!r}")
         self.reuse = reuse
+        saver = _memory_saver() if enable_memory_saver else None
         self.device = _device(device)
         num_rows = self.size + 1
-        with _device_memory(enable_memory_saver, self.device):
+        with torch.inference_mode(False), _device_memory(saver, self.device):
             self.req_to_token = torch.zeros(num_rows, self.max_context_len, dtype=torch.int32, device=self.device)
             self._lens = torch.zeros(2, num_rows, dtype=torch.int32, device=self.device)
         self.verified_lens, self.alloced_lens = self._lens  # two views of one tensor: one write resets both
-        self.alloced_lens_cpu = torch.zeros(num_rows, dtype=torch.int32, pin_memory=torch.cuda.is_available())
-        self.generation = torch.zeros(num_rows, dtype=torch.int64)
+        with torch.inference_mode(False):  # tensors that may be written wherever the pool is used later
+            pinned = torch.cuda.is_available()
+            self.alloced_lens_cpu = torch.zeros(num_rows, dtype=torch.int32, device="cpu", pin_memory=pinned)
+            self.generation = torch.zeros(num_rows, dtype=torch.int64, device="cpu")
         self._holders: dict[int, Any] = {}  # row handed out -> its request, or None when handed out by count
         self.free_slots = deque(self._usable_rows())
 
@@ -304,6 +307,8 @@ class ReqToTokenPool:
     def set_req_pool_info(self, req_pool_idx: int, info: ReqToTokenPoolInfo) -> None:
         """Restore one row's lengths and slots; the cells beyond stay. After `get_req_pool_info` it changes nothing."""
         row = self._handed_out(_integer("req_pool_idx", req_pool_idx), "set_req_pool_info")
+        if not isinstance(info, ReqToTokenPoolInfo):
+            raise TypeError(f"set_req_pool_info of row {row} wants a ReqToTokenPoolInfo, got {info!r}")
         verified, alloced, num_slots = info.verified_len, info.alloced_len, len(info.alloced_slots)
         problem = None
         if not 0 <= verified <= alloced:
@@ -331,19 +336,20 @@ class ReqToTokenPool:
         row = req.req_pool_idx
         if row is None:
             raise ValueError(f"{call} of request {req.rid!r}: it holds no row, wanted one that alloc gave it")
-        if self._holders.get(row) is not req:
+        number = row if type(row) is int else _plain_row(row)
+        if self._holders.get(number) is not req:
             raise ValueError(
                 f"{call} of request {req.rid!r}: row {row} is not its own here "
-                f"({self._state(row)}), wanted a row that this pool gave it"
+                f"({self._state(number)}), wanted the row that this pool gave it"
             )
-        return row
+        return number
 
     def _handed_out(self, row: int, call: str) -> int:
         if row not in self._holders:
             raise ValueError(f"{call}: row {row} is {self._state(row)}, wanted a row that is handed out")
         return row
 
-    def _state(self, row: Any) -> str:
+    def _state(self, row: int) -> str:
         if row in self._holders:
             holder = self._holders[row]
             return "handed out by count" if holder is None else f"held by {holder!r}"
@@ -404,6 +410,14 @@ def _at_least_one(name: str, value: Any) -> int:
     return value
 
 
+def _plain_row(row: Any) -> int:
+    """NumPy's and torch's integers are welcome as row numbers; what is no integer is no row."""
+    try:
+        return _integer("row", row)
+    except TypeError:
+        return -1
+
+
 def _row_list(rows: Any) -> list[int]:
     several = isinstance(rows, (list, tuple)) or (isinstance(rows, Iterable) and getattr(rows, "ndim", 1) > 0)
     return [_integer("row", row) for row in rows] if several else [_integer("row", rows)]
@@ -417,10 +431,9 @@ def _need_request(req: Any, call: str) -> None:
 
 
 def _requests(reqs: Any) -> list[Any]:
-    try:
-        reqs = list(reqs)
-    except TypeError as error:
-        raise TypeError(f"alloc wants a list of requests, got {reqs!r}") from error
+    if not hasattr(type(reqs), "__iter__"):
+        raise TypeError(f"alloc wants a list of requests, got {reqs!r}")
+    reqs = list(reqs)
     for req in reqs:
         _need_request(req, "alloc")
     if len(set(map(id, reqs))) < len(reqs):
@@ -431,7 +444,12 @@ def _requests(reqs: Any) -> list[Any]:
 
 def _slot_tensor(name: str, slots: Any) -> Tensor:
     if not isinstance(slots, Tensor):
-        slots = torch.tensor([_integer(f"each of {name}", slot) for slot in slots], dtype=torch.int64)
+        if not isinstance(slots, Iterable):
+            raise TypeError(f"{name} must be a tensor or a list of integers, got {slots!r}")
+        numbers = [_integer(f"each of {name}", slot) for slot in slots]
+        if numbers and not 0 <= min(numbers) <= max(numbers) <= MAX_SLOT:
+            raise ValueError(f"{name} must lie within 0..{MAX_SLOT}, got {min(numbers)}..{max(numbers)}")
+        return torch.tensor(numbers, dtype=torch.int64, device="cpu")
     if slots.dtype not in (torch.int32, torch.int64):
         raise TypeError(f"{name} must be int32 or int64, got {slots.dtype}")
     if slots.dim() != 1:
@@ -449,7 +467,7 @@ def _index(rows: list[int]) -> Tensor:
 
 @lru_cache(maxsize=64)
 def _ones(n: int) -> Tensor:
-    return torch.ones(n, dtype=torch.int64)  # read, never written: a batch size comes again and again
+    return torch.ones(n, dtype=torch.int64, device="cpu")  # read, never written: a batch size comes again and again
 
 
 def _device(device: torch.device | str | None) -> torch.device:
@@ -459,18 +477,26 @@ def _device(device: torch.device | str | None) -> torch.device:
         device = torch.device(device)
     except (RuntimeError, TypeError) as error:
         raise ValueError(f"device must be a torch device such as 'cpu' or 'cuda', got {device!r}") from error
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise RuntimeError(f"device is {str(device)!r}, but torch finds no CUDA here; device=None takes what there is")
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise RuntimeError(
+            f"device is {str(device)!r}, but torch finds no such device here; device=None takes what there is"
+        ) from error
     return device
 
 
-def _device_memory(enabled: bool, device: torch.device) -> AbstractContextManager[Any]:
-    if not enabled:
-        return nullcontext()
+def _memory_saver() -> Any:
     try:
         from torch_memory_saver import torch_memory_saver
     except ImportError as error:
         raise RuntimeError("enable_memory_saver=True needs the package torch_memory_saver, not found here") from error
+    return torch_memory_saver
+
+
+def _device_memory(saver: Any, device: torch.device) -> AbstractContextManager[Any]:
+    if saver is None:
+        return nullcontext()
     if device.type != "cuda":
         raise RuntimeError(f"enable_memory_saver=True needs a CUDA device, got {str(device)!r}")
-    return torch_memory_saver.region(tag="kv_cache", enable_cpu_backup=False)
+    return saver.region(tag="kv_cache", enable_cpu_backup=False)

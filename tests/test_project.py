@@ -143,6 +143,12 @@ def test_the_player_names_no_other_host() -> None:
     assert lines_with(r"https?://(?!www\.w3\.org/)", files) == []
 
 
+@pytest.mark.parametrize("name", ["README.md", "NOTICE.md"])
+def test_every_link_to_a_file_leads_to_one(name: str) -> None:
+    links = re.findall(r"\]\((?!https?://)([^)#]+)", (ROOT / name).read_text())
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
 # ------------------------------------------------------------------------------------------------ versions
 
 # Colab's package list of 2026-08-19: an install there must leave all of these alone.

@@ -3,6 +3,7 @@
 import hashlib
 from html import escape
 from importlib.resources import files
+from urllib.parse import quote
 
 from reqpool.player.tape import encode
 from reqpool.trace import Trace
@@ -36,7 +37,7 @@ FRAGMENT = """\
 for (const root of document.querySelectorAll('[data-reqpool="{mark}"][data-tape]')) {{
   const tape = root.dataset.tape;
   root.removeAttribute("data-tape");
-  mount(root, tape, {{ speed: {speed}, step: {step} }});
+  mount(root, tape, {{ speed: {speed}, step: {step}, group: "{group}" }});
 }}
 </script>
 """
@@ -47,10 +48,13 @@ def to_html(trace: Trace, title: str = "reqpool player", *, step: int = 0, speed
     return PAGE.format(title=escape(title), fragment=to_fragment(trace, step=step, speed=speed))
 
 
-def to_fragment(trace: Trace, *, step: int = 0, speed: float = 2.0) -> str:
-    """The player alone, to be put into a page that exists; several in one page leave each other alone."""
+def to_fragment(trace: Trace, *, step: int = 0, speed: float = 2.0, group: str = "") -> str:
+    """The player alone, to be put into a page that exists; several in one page leave each other alone.
+
+    Those of one group (any name) move together instead.
+    """
     tape = encode(trace)
     mark = hashlib.sha256(tape.encode()).hexdigest()[:16]
     assets = files("reqpool.player")
     css, js = (assets.joinpath(name).read_text(encoding="utf-8") for name in ("player.css", "player.js"))
-    return FRAGMENT.format(css=css, js=js, mark=mark, tape=tape, step=step, speed=speed)
+    return FRAGMENT.format(css=css, js=js, mark=mark, tape=tape, step=step, speed=speed, group=quote(group))

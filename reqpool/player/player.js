@@ -3,7 +3,7 @@
 //   Tape       the trace: the pool's state after k events, seeking both ways by what each event changed
 //   Playhead   which step, and whether it moves by itself; shared by all views of one widget
 //   Row        one row's label and lengths
-//   Grids      the table: elements (to 2,048 cells), strips of canvas (to 65,535), an aggregate (beyond)
+//   Grids      the table: elements (to 2,048 cells), strips of canvas (to 65,535), an aggregate of them (beyond)
 //   SlotStrip  the same numbers seen from the KV cache
 //   Player     one view: sentence, free rows, table, slots, transport, keys, theme
 //
@@ -41,6 +41,8 @@ function set(element, name, value) {
 function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
+
+const place = ({ dataset }) => ({ row: Number(dataset.row), position: Number(dataset.position) });
 
 /** Everything inside is styled anew when these change, so they are written only then. */
 function paintOwner(element, { hue, sign }) {
@@ -177,11 +179,9 @@ class Tape {
   faults(row) {
     const [verified, alloced, mirror] = this.lengths.map((list) => list[row]);
     const faults = this.owners.get(row)?.length > 1 ? ["two owners"] : [];
-    if (verified || alloced) {
-      if (row === this.paddingRow) faults.push("dummy write");
-      else if (this.freeRows.has(row)) faults.push("late write");
-    }
-    if (verified > alloced) faults.push("beyond alloced");
+    const nobodys = row === this.paddingRow ? "dummy write" : this.freeRows.has(row) ? "late write" : null;
+    if (nobodys && (verified || alloced)) faults.push(nobodys);
+    if (!nobodys && verified > alloced) faults.push("beyond alloced");
     if (alloced > this.columns) faults.push("beyond the row");
     if (mirror !== alloced) faults.push(`host mirror ${mirror}`);
     return faults;
@@ -209,14 +209,32 @@ class Tape {
   }
 }
 
+/** One for each widget, or for a group of players that move together (broken and mended, side by side). */
 class Playhead {
   step = 0;
-  last = 0;
   playing = false;
   listeners = new Set();
+  lasts = new Map(); // who -> its last step; the longest trace counts, shorter ones wait at their ends
 
-  constructor(speed = 2) {
+  /** Every widget loads this module anew, so groups are kept where all can see them. */
+  static of(group, speed) {
+    const groups = (globalThis[Symbol.for("reqpool.playheads")] ??= new Map());
+    const head = groups.get(group) ?? new Playhead(speed);
+    if (group) groups.set(group, head);
+    return head;
+  }
+
+  constructor(speed) {
     this.period = 1000 / clamp(speed, 0.1, 20);
+  }
+
+  get last() {
+    return Math.max(0, ...this.lasts.values());
+  }
+
+  leave(who) {
+    this.lasts.delete(who);
+    if (!this.lasts.size) this.play(false);
   }
 
   subscribe(listener) {
@@ -326,6 +344,7 @@ class Grid {
     const right = getComputedStyle(lengths).right === "0px" ? lengths.offsetWidth : 0; // not sticky when narrow
     const { clientWidth, clientHeight } = this.element;
     this.inside = { width: clientWidth - head.offsetWidth - right, height: clientHeight - head.offsetHeight };
+    this.above = this.body.offsetTop - head.offsetHeight;
   }
 
   /** Bring the just-changed cell into view. */
@@ -336,15 +355,16 @@ class Grid {
 
   /** Scroll the box, never the page, until the cell is clear of the sticky labels. */
   reveal(row, position) {
-    const { x, y, inside, cellWidth, rowHeight } = this;
-    const [left, top] = [position * cellWidth, row * rowHeight];
+    const { x, y, inside, above, cellWidth, rowHeight } = this;
+    const [left, top] = [position * cellWidth, above + row * rowHeight];
     if (left < x || left + cellWidth > x + inside.width) this.element.scrollLeft = left - (inside.width - cellWidth) / 2;
     if (top < y || top + rowHeight > y + inside.height) this.element.scrollTop = top - (inside.height - rowHeight) / 2;
   }
 
+  /** The row and position that an event is about. */
   find(event) {
     const cell = event.target.closest("[data-position]");
-    return cell && { row: Number(cell.dataset.row), position: Number(cell.dataset.position) };
+    return cell && place(cell);
   }
 
   fillCell(cell, row, position, withText) {
@@ -433,11 +453,15 @@ class CanvasGrid extends Grid {
     if (this.tape.rows > MAX_ROWS_IN_PAGE) this.makeRows();
   }
 
-  /** Cells get what width there is, 3 to 16 pixels (less only where a canvas could not be so wide). */
+  /** What width there is, 3 to 16 pixels (less only where a canvas could not be so wide). */
+  widthOfCell(room) {
+    const { columns } = this.tape;
+    return Math.min(clamp(Math.floor(room / columns), 3, 16), 30000 / columns);
+  }
+
   layout() {
     super.layout();
-    const room = Math.floor(this.inside.width / this.tape.columns);
-    this.cellWidth = Math.min(clamp(room, 3, 16), 30000 / this.tape.columns);
+    this.cellWidth = this.widthOfCell(this.inside.width);
     this.element.style.setProperty("--strip", `${this.cellWidth * this.tape.columns}px`);
     const stride = 2 ** Math.ceil(Math.log2(Math.max(36 / this.cellWidth, 1)));
     const ticks = Array.from({ length: Math.ceil(this.tape.columns / stride) }, (_, i) => i * stride);
@@ -568,55 +592,17 @@ class CanvasGrid extends Grid {
   }
 }
 
-/** Blocks of cells, coloured by what is in them. */
-class AggregateGrid extends Grid {
+/** Too many cells to tell apart: the strips of a canvas squeezed into the width there is, and a sentence that says so. */
+class AggregateGrid extends CanvasGrid {
   constructor(tape) {
-    super(tape, "aggregate");
-    this.across = Math.min(tape.columns, 256);
-    this.down = Math.min(tape.rows, 128);
-    this.perRow = Math.ceil(tape.rows / this.down);
-    this.perColumn = Math.ceil(tape.columns / this.across);
-    this.canvas = h("canvas", { width: this.across, height: this.down, "aria-hidden": "true" });
-    const words =
-      `This table has ${count(tape.rows)} rows \u00d7 ${count(tape.columns)} positions = ${count(tape.rows * tape.columns)} cells, ` +
-      `too many to draw one by one. This is an aggregate: each block stands for ${count(this.perRow)} rows ` +
-      `\u00d7 ${count(this.perColumn)} positions; dark: a live cell in it, middle: only stale ones, light: all empty.`;
-    const cell = h("div", { role: "gridcell", class: "summary" }, h("p", {}, words), this.canvas);
-    this.element.replaceChildren(h("div", { role: "row" }, cell));
+    super(tape);
+    const size = `${count(tape.rows)} rows \u00d7 ${count(tape.columns)} positions = ${count(tape.rows * tape.columns)} cells`;
+    const words = `${size}, too many to draw one by one. This is an aggregate: a strip for each row in view, live, stale or empty.`;
+    this.element.prepend(h("div", { role: "row", class: "summary" }, h("div", { role: "gridcell" }, words)));
   }
 
-  // There is no cell to point at.
-  cell() {}
-  find() {}
-  light() {}
-  follow() {}
-  layout() {}
-
-  repaint() {
-    this.draw(Array.from({ length: this.down }, (_, i) => i * this.perRow));
-  }
-
-  draw(touched) {
-    const pen = this.canvas.getContext("2d");
-    const style = getComputedStyle(this.element);
-    const ink = ["--cell", "--text", "--hatch"].map((name) => style.getPropertyValue(name)); // empty, live, stale
-    for (const band of new Set([...touched].map((row) => Math.floor(row / this.perRow))))
-      for (let block = 0; block < this.across; block++) {
-        pen.fillStyle = ink[this.summary(band, block)];
-        pen.fillRect(block, band, 1, 1);
-      }
-  }
-
-  summary(band, block) {
-    const { tape } = this;
-    const [from, to] = [block * this.perColumn, Math.min((block + 1) * this.perColumn, tape.columns)];
-    let best = 0;
-    for (let row = band * this.perRow; row < Math.min((band + 1) * this.perRow, tape.rows); row++) {
-      if (row === tape.paddingRow) continue;
-      if (tape.alloced[row] > from) return 1;
-      if (!best && tape.table[row]?.subarray(from, to).some((slot) => slot !== 0)) best = 2;
-    }
-    return best;
+  widthOfCell(room) {
+    return Math.max(room, 100) / this.tape.columns;
   }
 }
 
@@ -696,9 +682,10 @@ function watchTheme(changed) {
 }
 
 class Player {
-  constructor(root, head) {
+  constructor(root, head, who) {
     this.root = root;
     this.head = head;
+    this.who = who; // whose last step this is, to the playhead
     root.classList.add("reqpool-player");
     const hooks = { role: "group", tabindex: "0", "aria-label": "Player of the request-to-token table" };
     // JupyterLab takes the arrow keys for itself unless this attribute is there.
@@ -740,8 +727,8 @@ class Player {
 
   build(tape) {
     this.tape = tape;
-    this.head.last = tape.last;
-    this.head.step = clamp(this.head.step, 0, tape.last);
+    this.head.lasts.set(this.who, tape.last);
+    this.head.step = clamp(this.head.step, 0, this.head.last);
     const cells = tape.rows * tape.columns;
     this.grid = new (cells <= MAX_ELEMENTS ? ElementGrid : cells <= MAX_CANVAS ? CanvasGrid : AggregateGrid)(tape);
     this.strip = new SlotStrip(tape);
@@ -750,9 +737,10 @@ class Player {
     this.detail = h("p", { class: "detail" });
     this.root.replaceChildren(this.says, this.free, this.grid.element, this.detail, this.strip.element, this.transport(), this.legend());
     this.resized.disconnect();
-    this.resized.observe(this.grid.element);
+    this.resized.observe(this.root);
     this.pointed = null;
     this.settle();
+    this.width = null;
     this.layout();
     this.draw(true);
   }
@@ -767,12 +755,12 @@ class Player {
     this.playButton = button("Play", () => head.play());
     const buttons = [
       button("First step", () => head.move(0)),
-      button("Step back", () => head.move(head.step - 1)),
+      button("Step back", () => head.move(this.tape.step - 1)),
       this.playButton,
-      button("Step forward", () => head.move(head.step + 1)),
+      button("Step forward", () => head.move(this.tape.step + 1)),
       button("Last step", () => head.move(head.last)),
     ];
-    const range = { type: "range", min: 0, max: head.last, step: 1, value: 0, "aria-label": "Step" };
+    const range = { type: "range", min: 0, max: this.tape.last, step: 1, value: 0, "aria-label": "Step" };
     this.scrubber = h("input", { ...range, "data-lm-suppress-shortcuts": "true" });
     this.scrubber.addEventListener("input", () => head.move(Number(this.scrubber.value)));
     const line = h("div", { class: "line" }, this.ticks(), this.scrubber);
@@ -815,7 +803,7 @@ class Player {
     set(root, "data-playing", head.playing);
     if (!tape) return;
     const from = tape.step;
-    const touched = tape.seek(head.step);
+    const touched = tape.seek(Math.min(head.step, tape.last));
     set(root, "data-step", tape.step);
     set(root, "data-last-step", tape.last);
     setText(this.playButton, head.playing ? "Pause" : "Play");
@@ -876,7 +864,7 @@ class Player {
   settle() {
     if (!this.tape) return;
     const cell = document.activeElement?.closest?.("[data-position]");
-    if (cell && this.root.contains(cell)) return this.show((this.pointed = this.grid.find({ target: cell, ...middle(cell) })));
+    if (cell && this.root.contains(cell)) return this.show((this.pointed = place(cell)));
     this.pointed = null;
     this.strip.light([]);
     this.grid.light([]);
@@ -885,8 +873,8 @@ class Player {
 
   key(event) {
     if (event.ctrlKey || event.altKey || event.metaKey || !this.tape) return;
-    const { head } = this;
-    const steps = { ArrowLeft: head.step - 1, ArrowRight: head.step + 1, Home: 0, End: head.last };
+    const { head, tape } = this;
+    const steps = { ArrowLeft: tape.step - 1, ArrowRight: tape.step + 1, Home: 0, End: head.last };
     if (!this.keyInGrid(event)) {
       if (event.key === " ") {
         if (event.target.closest("button")) return; // the browser clicks it
@@ -903,7 +891,7 @@ class Player {
     const cell = target.closest("[data-position]");
     if (!cell) return key === "Enter" && target === this.grid.element && this.enter(this.cursor ?? { row: 0, position: 0 });
     if (key === "Escape") return this.grid.element.focus(), true;
-    const { row, position } = { row: Number(cell.dataset.row), position: Number(cell.dataset.position) };
+    const { row, position } = place(cell);
     const to = {
       ArrowLeft: [row, position - 1],
       ArrowRight: [row, position + 1],
@@ -925,13 +913,14 @@ class Player {
   }
 
   layout() {
-    if (!this.tape) return;
+    if (!this.tape || this.width === this.root.clientWidth) return;
+    this.width = this.root.clientWidth;
     this.grid.layout();
     const pen = h("canvas").getContext("2d"); // as many lines as the longest sentence needs
     pen.font = getComputedStyle(this.says).font;
     const longest = [...this.tape.captions].sort((a, b) => b.length - a.length).slice(0, 20);
     const widest = Math.max(...longest.map((text) => pen.measureText(`step 000 of 000  late_write: ${text}`).width));
-    this.root.style.setProperty("--lines", Math.ceil((widest * 1.03) / this.says.clientWidth));
+    this.root.style.setProperty("--lines", Math.ceil((widest * 1.03) / Math.max(this.says.clientWidth, 200)));
   }
 
   theme() {
@@ -944,26 +933,24 @@ class Player {
   }
 }
 
-const middle = (element) => {
-  const { left, width } = element.getBoundingClientRect();
-  return { clientX: left + width / 2 };
-};
-
-/** Show a tape in an element of a page. Options: speed (steps a second), step. */
-export function mount(root, tape, { speed = 2, step = 0 } = {}) {
-  const head = new Playhead(speed);
-  head.step = step;
-  const player = new Player(root, head);
-  return { head, player, ready: player.load(tape), destroy: () => (head.play(false), player.destroy()) };
+/** Show a tape in an element of a page. Options: speed (steps a second), step, group (of players that move together). */
+export function mount(root, tape, { speed = 2, step = 0, group = "" } = {}) {
+  const head = Playhead.of(group, speed);
+  head.lasts.set(root, Infinity); // until the tape is unpacked
+  head.go(step);
+  const player = new Player(root, head, root);
+  return { head, player, ready: player.load(tape), destroy: () => (head.leave(root), player.destroy()) };
 }
 
 /** The anywidget front end. The playhead belongs to the widget, so all its views move together. */
 export default () => {
+  const who = {};
   let head;
 
   /** Moves go to the kernel once, when all is at rest; nothing waits for it. */
   function report(model) {
-    const moved = { playing: head.playing, ...(head.playing ? {} : { step: head.step }) };
+    const step = Math.min(head.step, head.lasts.get(who));
+    const moved = { playing: head.playing, ...(head.playing ? {} : { step }) };
     const news = Object.entries(moved).filter(([name, value]) => model.get(name) !== value);
     if (!news.length) return;
     for (const [name, value] of news) model.set(name, value);
@@ -972,27 +959,27 @@ export default () => {
 
   return {
     initialize({ model }) {
-      head = new Playhead(model.get("speed"));
+      head = Playhead.of(model.get("group"), model.get("speed"));
       const rewind = () => {
         head.play(false);
-        head.last = Infinity; // until a view has unpacked the tape
+        head.lasts.set(who, Infinity); // until a view has unpacked the tape
         head.step = model.get("step");
       };
       rewind();
       let timer;
-      head.subscribe(() => {
+      const silence = head.subscribe(() => {
         clearTimeout(timer);
         timer = setTimeout(report, REST_MS, model);
       });
       model.on("change:step", () => head.go(model.get("step")));
       model.on("change:playing", () => head.play(model.get("playing")));
       model.on("change:tape", rewind);
-      return () => (clearTimeout(timer), head.play(false));
+      return () => (clearTimeout(timer), silence(), head.leave(who));
     },
 
     render({ model, el }) {
       const root = el.appendChild(h("div"));
-      const player = new Player(root, head);
+      const player = new Player(root, head, who);
       const load = async () => {
         await player.load(model.get("tape"));
         if (model.get("playing")) head.play(true);

@@ -26,6 +26,8 @@ class Player(anywidget.AnyWidget):
         trace: what to show; assigning `player.trace` later replaces it, in one message, at step 0.
         step: the step to begin with, 0..len(trace): the state *after* so many events.
         speed: steps a second while playing, up to 20.
+        group: players with the same name here, in one page, share their step and their playing; the browser sees to
+            that, without the kernel. Shorter traces wait at their ends.
 
     Raises:
         TypeError: `trace` is not a Trace.
@@ -39,10 +41,11 @@ class Player(anywidget.AnyWidget):
     step = traitlets.Int(0).tag(sync=True)
     playing = traitlets.Bool(False).tag(sync=True)
     speed = traitlets.Float(2.0, min=0.1, max=20.0).tag(sync=True)
+    group = traitlets.Unicode("").tag(sync=True)
 
-    def __init__(self, trace: Trace, *, step: int = 0, speed: float = 2.0) -> None:
+    def __init__(self, trace: Trace, *, step: int = 0, speed: float = 2.0, group: str = "") -> None:
         self._trace = checked(trace)
-        super().__init__(tape=encode(trace), step=step, speed=speed)
+        super().__init__(tape=encode(trace), step=step, speed=speed, group=group)
 
     @property
     def trace(self) -> Trace:

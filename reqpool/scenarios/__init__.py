@@ -7,13 +7,14 @@
     padding_row       a fixed-size batch: the dummy entries read and write row 0
     late_write        a forward step writes a length after its row was freed; the reuse resets it
     two_owners        one slot in two rows: the sums balance, the text does not
+    one_row           the smallest picture of live and stale cells: what an exercise shows
     stale_cells       a row read without its length shows the previous owner's slots
 
 Whatever damage a story shows was found in the tensors. A `pool_class` from `reqpool.faulty` plays the broken variant.
 """
 
 from reqpool.scenarios.alloc_free import alloc_and_free, come_and_go, free_twice
-from reqpool.scenarios.cells import stale_cells, two_owners
+from reqpool.scenarios.cells import one_row, stale_cells, two_owners
 from reqpool.scenarios.chunks import chunked_prefill
 from reqpool.scenarios.late import late_write
 from reqpool.scenarios.padding import padding_row
@@ -24,6 +25,7 @@ __all__ = [
     "come_and_go",
     "free_twice",
     "late_write",
+    "one_row",
     "padding_row",
     "stale_cells",
     "two_owners",

@@ -60,6 +60,22 @@ def stale_cells(first: str = "horse", second: str = "dog", by_length: bool = Tru
     return trace
 
 
+def one_row(slots: list[int], length: int) -> Trace:
+    """A request with `length` tokens in a row whose last owner had all of `slots`: cells beyond the length are stale.
+
+    >>> one_row([5, 2, 7], 1).snapshot(5).table[1].tolist()
+    [5, 2, 7]
+    """
+    pool, before, now = ReqToTokenPool(1, len(slots), "cpu"), Req("before"), Req("now")
+    with record(pool) as trace:
+        pool.alloc([before])
+        pool.append(before, slots)
+        pool.free(before)
+        pool.alloc([now])
+        pool.append(now, slots[:length])
+    return trace
+
+
 def cells_that_are_not_zero(pool: ReqToTokenPool, row: int) -> list[int]:
     """The broken reader: it believes every cell that is not zero, whatever the row's length says."""
     cells = pool.req_to_token[row].tolist()

@@ -157,3 +157,4 @@ class Notebook:
         self.command("apputils:change-theme", theme=name)
         light = "true" if name.endswith("Light") else "false"
         self.page.wait_for_selector(f'body[data-jp-theme-light="{light}"]', state="attached")
+        self.page.wait_for_selector("#jupyterlab-splash", state="detached")

@@ -238,6 +238,7 @@ def test_chapter_02_plays(lab: Lab, page: Page, shots: Path) -> None:
     notebook.scroll_to(index)
     root = page.locator(f".jp-Notebook .jp-Cell >> {ROOT}").first
     root.wait_for()
+    root.get_by_role("button", name="First step").click()
     root.get_by_role("button", name="Step forward").click()
     expect(root).to_have_attribute("data-step", "1")
     root.focus()

@@ -306,6 +306,25 @@ def test_players_on_one_page_leave_each_other_alone(page: Page, tmp_path: Path) 
     assert page.eval_on_selector_all(ROOT, "(all) => all.map((one) => one.dataset.step)") == ["0", "1", "0"]
 
 
+def test_players_of_one_group_move_together(page: Page, tmp_path: Path) -> None:
+    path = tmp_path / "pair.html"
+    pair = [to_fragment(trace, group="a 'pair'", speed=20) for trace in (busy(4, 4, 9), busy(5, 4, 14))]
+    path.write_text("<meta charset=utf-8>" + "".join(pair) + to_fragment(story()), encoding="utf-8")
+    page.goto(path.as_uri())
+    page.wait_for_function(f"document.querySelectorAll('{ROOT}[data-step]').length === 3")
+
+    def steps() -> list[str]:
+        return page.eval_on_selector_all(ROOT, "(all) => all.map((one) => one.dataset.step)")
+
+    page.locator("button", has_text="Step forward").nth(0).click()
+    assert steps() == ["1", "1", "0"]
+    page.locator("button", has_text="Play").nth(1).click()
+    page.wait_for_selector(f"{ROOT}[data-step='14'][data-playing=false]")
+    assert steps() == ["9", "14", "0"], "the shorter one waits at its end"
+    page.locator("button", has_text="Step back").nth(0).click()
+    assert steps() == ["8", "8", "0"]
+
+
 def test_it_follows_whoever_shows_it_into_the_dark(open_static: OpenStatic) -> None:
     page = open_static(story())
 

@@ -19,6 +19,10 @@ torch.zeros(2)
 """
 
 
+def test_the_chapters_are_all_here() -> None:
+    assert [path.stem for path in NOTEBOOKS] == ["00_start_here", "01_the_table", "02_alloc_and_free"]
+
+
 def test_every_notebook_is_what_its_source_builds() -> None:
     assert build_notebooks.differences() == []
 

@@ -133,8 +133,8 @@ UNLAWFUL = [
     ((1, slice(0, 2)), [7, 8, 9], "3 slots into 2 cells"),
     (1, torch.arange(6), "6 slots into 5 cells"),
     ((ROWS, torch.tensor([0, 1, 2])), 7, "rows and positions do not go together"),
-    ((torch.tensor([True, False]), 0), 7, "row 0"),
-    ((1, torch.tensor([True, False])), 7, "rows and positions do not go together"),
+    ((torch.tensor([True, False]), 0), 7, "a mask of 2 rows, wanted 4"),
+    ((1, torch.tensor([True, False])), 7, "a mask of 2 positions, wanted 5"),
 ]
 
 

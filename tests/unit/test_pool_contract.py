@@ -227,7 +227,7 @@ def test_a_batch_that_fits_to_the_last_row_gets_it() -> None:
     assert pool.available_size() == 0
 
 
-@pytest.mark.parametrize(("chunks", "committed"), [(1, 0), (0, 4), (2, 4)])
+@pytest.mark.parametrize(("chunks", "committed"), [(1, 0), (0, 1), (2, 4)])
 def test_a_started_request_keeps_its_row_and_its_lengths(chunks: int, committed: int) -> None:
     pool = new_pool()
     a, b = Req("a"), Req("b")
@@ -795,13 +795,18 @@ def test_device_none_is_cuda_where_there_is_one_and_the_mirror_is_pinned_there(a
     assert [(device, pinned) for device, pinned, _ in a_gpu.asked if pinned] == [("cpu", True)]
 
 
+def test_the_mirror_of_a_cpu_pool_is_pinned_too_where_there_is_cuda(a_gpu: Factory) -> None:
+    ReqToTokenPool(2, 4, device="cpu")
+    assert [pinned for _, pinned, _ in a_gpu.asked].count(True) == 1
+
+
 def test_a_device_may_be_a_name_or_a_torch_device() -> None:
     for device in ("cpu", torch.device("cpu")):
         assert ReqToTokenPool(2, 4, device).device == torch.device("cpu")
 
 
 def test_a_device_that_is_not_there_is_named(no_cuda: None, zeros: Factory) -> None:
-    with pytest.raises(RuntimeError, match=r"'cuda'.*no CUDA here"):
+    with pytest.raises(RuntimeError, match=r"'cuda'.*torch finds no such device here"):
         ReqToTokenPool(2, 4, device="cuda")
     assert zeros.asked == []
 

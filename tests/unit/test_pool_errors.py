@@ -291,6 +291,22 @@ def test_a_row_given_to_the_next_owner_is_refused_to_the_last() -> None:
         refuse(world, Refusal("", lambda w, call=call: call(last), ("'a'", "row 1", "rid='b'", "wanted")))
 
 
+class EqualToAll(Req):
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = Req.__hash__
+
+
+def test_a_request_that_says_it_equals_the_owner_is_not_the_owner() -> None:
+    world = World()
+    world.b = EqualToAll("b", req_pool_idx=1, kv_committed_len=4)
+    for call in (world.pool.free, world.pool.read, lambda req: world.pool.alloc([req])):
+        refuse(world, Refusal("", lambda w, call=call: call(w.b), ("'b'", "row 1 is not its own", "rid='a'")))
+    twins = [EqualToAll("d"), EqualToAll("d")]  # equal, and still two requests
+    assert ReqToTokenPool(2, 4, device="cpu").alloc(twins) == [1, 2]
+
+
 def test_a_row_freed_twice_by_count_is_refused_the_second_time() -> None:
     world = World()
     world.pool.free_rows([2])

@@ -1,0 +1,428 @@
+# %% [markdown]
+# # 00 · Start here: where an engine keeps your tokens
+#
+# **You will be able to**
+#
+# - follow a token of a request down to its K and V: request → row → position → slot,
+# - play a recorded story forwards and backwards, and read what the picture says,
+# - say what goes wrong when one slot has two owners.
+#
+# **About 20 minutes.** You need to know what a tensor is, and to have met the words *transformer* and *KV cache*. No GPU, no engine.
+
+# %% [markdown]
+# ## Set up
+#
+# Run this cell first (Shift+Enter). It says what it found; a second run does nothing new.
+
+# %% tags=["setup"]
+import importlib.util
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from IPython import get_ipython
+
+ARCHIVE = ""  # the address of a tagged archive of this project: unset until it has a public one
+
+
+def missing():
+    return importlib.util.find_spec("reqpool") is None
+
+
+if missing() and Path("../reqpool/pool.py").exists():
+    sys.path.insert(0, str(Path("..").resolve()))  # a clone in which nothing was installed
+if missing() and ARCHIVE:
+    torch_before = version("torch")
+    get_ipython().run_line_magic("pip", f"install --no-deps {ARCHIVE}")
+    print(f"torch was {torch_before} and is {version('torch')}: these must be the same")
+if missing():
+    raise ModuleNotFoundError(
+        "reqpool is not here: get the whole repository and open this file in its notebooks folder"
+    )
+
+from reqpool.notebook import setup
+
+setup()
+
+# %% [markdown]
+# ## Why anybody should care
+#
+# In June 2026 SGLang got a check that looks for **one piece of the KV cache with two owners**. It was needed because the check that was there before adds up what is free and what is held,
+# and that sum *stays balanced* while two requests share a page that should be one request's: both go on, one of them with the other's memory.
+# ([sgl-project/sglang pull 27731](https://github.com/sgl-project/sglang/pull/27731), opened 2026-06-10, merged; looked up in autumn 2026.)
+#
+# To see how that can be, you need to know where an engine keeps what. That is this chapter.
+
+# %% [markdown]
+# ## The picture
+#
+# **A request holds a row. A position in the row is one of its tokens. The cell says in which slot of the KV cache the K and V of that token lie.**
+# Engines call this table `req_to_token`. Point at a cell: its slot lights up below, and the line under the table says what is what.
+
+# %%
+from reqpool.notebook import player
+from reqpool.scenarios import alloc_and_free
+
+player(alloc_and_free(), step=4)
+
+# %% [markdown]
+# Two zeros are in this picture, and they are different things. **Table row 0** is the *padding row*: it belongs to no request. **KV slot 0** is the *dummy slot*: no token of a request lies there.
+# Chapter 04 is about what they are good for.
+
+# %% [markdown]
+# ## Worked example: down to K and V
+#
+# **Step 1. A request arrives.** It has an id, and no row yet.
+
+# %%
+from reqpool import Req, ReqToTokenPool
+
+a = Req("a")
+a
+
+# %% [markdown]
+# **Step 2. It gets a row.** The pool has two rows for requests, 1 and 2, and row 0.
+
+# %%
+pool = ReqToTokenPool(size=2, max_context_len=8, device="cpu")
+pool.alloc([a])
+
+# %% [markdown]
+# **Step 3. Its three tokens get slots.** They need not lie side by side: these came back from other requests, in any order.
+
+# %%
+pool.append(a, [5, 2, 7])
+pool.req_to_token
+
+# %% [markdown]
+# **Step 4. One cell.** The token at position 1 of request a is in slot 2.
+
+# %%
+slot = pool.req_to_token[a.req_pool_idx, 1]
+slot
+
+# %% [markdown]
+# **Step 5. K and V.** Here is a tiny KV cache: one line of K for each slot, and one of V. A real one is the same with more numbers, once for every layer.
+
+# %%
+from reqpool.lab import kv_cache
+
+k, v = kv_cache()
+k[slot], v[slot]
+
+# %% [markdown]
+# **Step 6. All tokens of the request**, in the order of their positions. This gathering is what attention does, at every step, for every request of the batch.
+
+# %%
+length = pool.alloced_lens[a.req_pool_idx]
+k[pool.read(a)[:length]]
+
+# %% [markdown]
+# The code behind steps 2 and 3 is short. Here is `append`: it writes cells, and moves the row's length.
+
+# %%
+from reqpool.notebook import source
+
+source(ReqToTokenPool.append)
+
+# %% [markdown]
+# ## Predict
+#
+# The next cell decodes one more token. Choose before you look: nothing is stored, and a wrong guess teaches more than none.
+
+# %%
+from reqpool import record
+
+with record(pool) as trace:  # from here on every call is written down
+    pool.append(a, [4])
+
+# %% jupyter={"source_hidden": true}
+from reqpool.notebook import predict
+
+((row, position),) = trace.changed(1)
+predict(
+    "Request a has three tokens, in the slots 5, 2 and 7. One more token is decoded, and it gets slot 4. Which cell of the table changes?",
+    choices=["row 4, position 0", "row 1, position 3", "row 1, position 4", "row 3, position 1"],
+    answer=f"row {row}, position {position}",
+    why="The row says whose token it is, the position says which of its tokens, counted from 0. The slot is what is written into the cell.",
+    reveal=trace,
+)
+
+# %% [markdown]
+# ## Play
+#
+# This is the player. Try each of these once:
+#
+# - **Step forward** and **Step back**; the sentence on top says what has just happened, the thick outline where.
+# - Drag the line with the marks; press **Play**.
+# - Click the player, then use the keyboard: Left and Right step, Home and End jump, Space plays. Enter goes into the table, arrow keys move there, Escape leaves.
+# - Point at a slot below the table: the cells that name it light up.
+
+# %%
+from reqpool.player import show
+
+story = alloc_and_free()
+show(story)
+
+# %% [markdown]
+# ### What did you see?
+#
+# Answer in your own words first, then open.
+#
+# <details><summary>Why did step 5 change nothing?</summary>
+# A batch of two requests wanted two rows, and one was free. All or nothing: <code>alloc</code> returned <code>None</code>. Chapter 02.
+# </details>
+# <details><summary>In step 6 request a gives its row back. Why are its slots still in the cells?</summary>
+# Because nobody needs to erase them: the row's length is zero, and the length says which cells count. They are <em>stale</em>: hatched, struck through. Chapter 01.
+# </details>
+# <details><summary>In which order did rows come out of the queue of free rows?</summary>
+# In the order in which they went in: first in, first out. That can be changed. Chapter 02.
+# </details>
+
+# %%
+refused = story[4]
+assert refused.kind == "refuse" and not refused.change
+assert story.snapshot(6).alloced[1] == 0 and story.snapshot(6).table[1].any()
+story.snapshot(6).free, story[6].rows
+
+# %% [markdown]
+# ### Three more stories: what this course is about
+#
+# Play each once. You need not understand everything yet; each has its chapter.
+#
+# **Chunked prefill** (chapter 03). A prompt of ten tokens is computed in pieces of four. Request a keeps its row between the pieces, while request b comes and goes.
+
+# %%
+from reqpool.scenarios import chunked_prefill
+
+show(chunked_prefill())
+
+# %% [markdown]
+# **Row 0** (chapter 04). The batch has four entries, always, since it was recorded for four. Two are live. The other two point at table row 0, and their K and V go to KV slot 0, where they harm nobody.
+
+# %%
+from reqpool.scenarios import padding_row
+
+show(padding_row())
+
+# %% [markdown]
+# **Reset** (chapter 05). Request a is gone, but its last forward step is not done yet: it writes a length into a row that is free by now. The next owner's lengths are reset when it gets the row, or it would begin in the wrong place.
+
+# %%
+from reqpool.scenarios import late_write
+
+show(late_write())
+
+# %% [markdown]
+# ## Change it
+#
+# Two requests; each decodes one token per step, so their slots lie between each other's. Move the sliders, then follow one token down to its K and V.
+
+# %%
+from reqpool.lab import follow
+
+follow()
+
+# %% [markdown]
+# *Try:* make both prompts 1 and decode 4 tokens each. Which slots does request b have? And what does the trail say at a position that holds no token?
+
+# %% [markdown]
+# ## Break it
+#
+# Now the incident. Slot 3 belongs to request a, and by some fault it is put on the list of free slots as well. Request b gets it. On the left nobody looks; on the right the pool refuses a slot that another row holds.
+# Each slot holds one letter here, so that one can *read* what a wrong K and V does. Both players move together.
+
+# %%
+from reqpool.lab import side_by_side
+from reqpool.scenarios import two_owners
+
+broken, mended = two_owners(), two_owners(guarded=True)
+side_by_side(broken, mended, ("broken: nobody looks", "mended: `CheckedPool(exclusive_slots=True)`"))
+
+# %% [markdown]
+# Go to step 7. On the left request a wrote *hello* and reads something else, although `pool.check()` found nothing wrong one step before: every row is free or handed out, exactly once.
+# **Counting cannot see it; only looking at who names which slot can.** That is what the check in SGLang does.
+
+# %%
+broken[6].text
+
+# %% [markdown]
+# The guard is this:
+
+# %%
+from reqpool import CheckedPool
+
+source(CheckedPool._check_exclusive)
+
+# %% [markdown]
+# ## Build it
+#
+# Three small tasks. Each check tries all small cases and shows the smallest that fails. Nothing counts your attempts. Write in the cell with `...`, run it, then run the check below it.
+#
+# ### A. Complete a line
+
+# %% jupyter={"source_hidden": true}
+from reqpool.notebook import against, exercise
+
+exercise(
+    "slot_of",
+    "complete the line: in which slot does the token of this `row` at this `position` lie? The table is a list of rows here.",
+    against(
+        lambda table, row, position: dict(enumerate(dict(enumerate(table))[row]))[position],
+        [([[0, 0, 0], [5, 2, 7], [1, 8, 3]], row, position) for row in (1, 2) for position in (0, 1, 2)],
+    ),
+    hints=["The row is the first index, the position the second.", "`table[...][...]`"],
+    solution="""
+    def slot_of(table, row, position):
+        return table[row][position]
+    """,
+)
+
+
+# %%
+def slot_of(table, row, position):
+    return ...  # your line
+
+
+# %%
+from reqpool.notebook import check
+
+check(slot_of)
+
+# %% [markdown]
+# ### B. Write a function
+
+# %% jupyter={"source_hidden": true}
+from reqpool.scenarios import one_row
+
+keys = [f"K{slot}" for slot in range(8)]
+exercise(
+    "keys_of",
+    "given the cells of one row, the row's length, and a list with one key per slot: return the keys of the request's tokens, in order of position. A request has `length` tokens, whatever the cells beyond say.",
+    against(
+        lambda cells, length, keys: [f"K{cell}" for position, cell in enumerate(cells) if position < length],
+        [(cells, length, keys) for length in (0, 1, 2, 3) for cells in ([5, 2, 7], [3, 3, 1], [1, 2, 3, 4])],
+        show=lambda cells, length, keys: one_row(cells, length),
+    ),
+    hints=["Cut the row at its length first.", "Then one key for each cell that is left: `keys[cell]`."],
+    solution="""
+    def keys_of(cells, length, keys):
+        return [keys[slot] for slot in cells[:length]]
+    """,
+)
+
+
+# %%
+def keys_of(cells, length, keys):
+    return ...  # your lines
+
+
+# %%
+check(keys_of)
+
+# %% [markdown]
+# ### C. Break the pool
+
+# %% jupyter={"source_hidden": true}
+from reqpool.notebook import Failure, attempt
+
+
+def shares_a_slot(function):
+    pool, a, b = ReqToTokenPool(2, 8, "cpu"), Req("a"), Req("b")
+    with record(pool) as trace:
+        pool.alloc([a, b])
+        pool.append(a, [1, 2, 3, 4, 5])
+        attempt(function, pool, b)
+    pool.check()
+    of_a, of_b = (set(pool.read(req)[: pool.alloced_lens[req.req_pool_idx]].tolist()) for req in (a, b))
+    if of_a & of_b - {0}:
+        return None
+    return Failure(f"a's slots are {sorted(of_a)}, b's are {sorted(of_b)}: no slot has two owners yet.", trace)
+
+
+exercise(
+    "make_them_share",
+    "request a has the slots 1 to 5. Give request b, with one call of the pool, tokens in such slots that one slot has two owners, and `pool.check()` still finds nothing wrong.",
+    shares_a_slot,
+    hints=["`pool.append(b, [...])` takes any slots: the plain pool does not know who else has them."],
+    solution="""
+    def make_them_share(pool, b):
+        pool.append(b, [6, 7, 3])
+    """,
+    praise="Two rows name one slot, and no sum shows it. The same call on a `CheckedPool(exclusive_slots=True)` raises.",
+)
+
+
+# %%
+def make_them_share(pool, b):
+    raise NotImplementedError  # your call
+
+
+# %%
+check(make_them_share)
+
+# %% [markdown]
+# ## Quiz
+
+# %% jupyter={"source_hidden": true}
+from reqpool.notebook import quiz
+
+quiz(
+    [
+        (
+            "What is in a cell of `req_to_token`?",
+            "the number of a slot of the KV cache",
+            {
+                "the id of a token": "No: token ids are words of the vocabulary. An engine keeps them with the request.",
+                "the number of a slot of the KV cache": "Yes: the place where K and V of that token lie.",
+                "K and V of the token": "No: they are large, and lie in the KV cache. The cell says where.",
+            },
+        ),
+        (
+            "Which two zeros are there?",
+            "table row 0, the padding row, and KV slot 0, the dummy slot",
+            {
+                "table row 0, the padding row, and KV slot 0, the dummy slot": "Yes. The first is on the request axis, the second on the token axis.",
+                "row 0 and position 0, both padding": "No: position 0 is the first token of every request.",
+                "there is only one: row 0 is slot 0": "No, and this is the most common muddle. A row holds many slots; the padding row is full of the number 0.",
+            },
+        ),
+        (
+            "Two rows name the same slot, though nothing was meant to be shared. What does a sum of free and held rows show?",
+            "nothing: it balances",
+            {
+                "nothing: it balances": "Yes: you saw `pool.check()` pass one step before the text was wrong.",
+                "one row too many": "No: both rows are handed out, exactly once each.",
+                "one slot too few": "No: it counts rows. And a sum over slots can balance too, as SGLang pull 27731 tells.",
+            },
+        ),
+    ]
+)
+
+# %% [markdown]
+# ## In real engines
+#
+# As read in their public code; the date is that of the code.
+#
+# | engine | the table | what a cell says |
+# | --- | --- | --- |
+# | SGLang, 2026-08-11 | `req_to_token`, one row per request, kept as long as the request runs | the slot of one token |
+# | mini-sglang, 2026-03-13 | `page_table`, and beside it `token_pool` with the token ids | the slot of one token |
+# | LightLLM, 2025-07-11 | `req_to_token_indexs` | the slot of one token |
+# | vLLM v1, 2026-08-17 | a block table per cache group; rows are places in the batch, and move | the id of a block of slots |
+# | TokenSpeed, 2026-08-22 | page tables made for each batch; rows number side tables only | the id of a page |
+# | nano-vllm, 2026-04-26 | none: a Python list in every sequence | the id of a block |
+#
+# ## Words
+#
+# - **row**: one request's line in the table. **Table row 0** is the padding row.
+# - **position**: the number of a token within its request, from 0: a column.
+# - **slot**: the place of one token's K and V in the KV cache: the number in a cell. **KV slot 0** is the dummy slot.
+# - **page** (or block): an aligned run of slots. Here a page is one slot, until chapter 07.
+# - **live**: below the row's length. **Stale**: not zero, but beyond the length.
+#
+# ## Summary
+#
+# Request → row → position → slot → K and V. The table is the third of these arrows: small, made of integers, and every token of every request goes through it at every step.
+#
+# **Next:** [01 · The table](01_the_table.ipynb): how large it is, what it costs, and why a length says what is live.

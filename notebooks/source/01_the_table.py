@@ -1,0 +1,415 @@
+# %% [markdown]
+# # 01 · The table: shape, cost, and what is live
+#
+# **You will be able to**
+#
+# - read a row: which cells count, which are left over,
+# - compute what the table costs, for any number of rows and any context length,
+# - explain why a length says what is live, and what happens to a reader who does without.
+#
+# **About 25 minutes.** You need chapter [00](00_start_here.ipynb), or its [words](00_start_here.ipynb#Words): row, position, slot.
+
+# %% [markdown]
+# ## Set up
+
+# %% tags=["setup"]
+import importlib.util
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from IPython import get_ipython
+
+ARCHIVE = ""  # the address of a tagged archive of this project: unset until it has a public one
+
+
+def missing():
+    return importlib.util.find_spec("reqpool") is None
+
+
+if missing() and Path("../reqpool/pool.py").exists():
+    sys.path.insert(0, str(Path("..").resolve()))  # a clone in which nothing was installed
+if missing() and ARCHIVE:
+    torch_before = version("torch")
+    get_ipython().run_line_magic("pip", f"install --no-deps {ARCHIVE}")
+    print(f"torch was {torch_before} and is {version('torch')}: these must be the same")
+if missing():
+    raise ModuleNotFoundError(
+        "reqpool is not here: get the whole repository and open this file in its notebooks folder"
+    )
+
+from reqpool.notebook import setup
+
+setup()
+
+# %% [markdown]
+# ## Why anybody should care
+#
+# Somebody started SGLang with a context length of 10,485,760 tokens, and it stopped with *"Tried to allocate 80.04 GiB"*: more than the whole memory of an 80 GB GPU, for a single tensor.
+# ([sgl-project/sglang issue 5755](https://github.com/sgl-project/sglang/issues/5755), looked up in autumn 2026.)
+#
+# At the end of this chapter you can compute that number from two others.
+
+# %% [markdown]
+# ## The picture
+#
+# ![The table req_to_token with its two zeros: table row 0 is the padding row, KV slot 0 is the dummy slot. Rows 1 to 3 belong to requests a, b and c, row 4 is free and keeps old slots, struck through.](../figures/table.svg)
+#
+# **One row per request, one position per token, and in each cell the slot of that token. What a row's cells say counts up to the row's length, and not beyond.**
+
+# %% [markdown]
+# ## Worked example: one table, read aloud
+#
+# **Step 1. Make it.** Room for 4 requests, 8 tokens each.
+
+# %%
+from reqpool import Req, ReqToTokenPool
+
+pool = ReqToTokenPool(size=4, max_context_len=8, device="cpu")
+pool.req_to_token.shape
+
+# %% [markdown]
+# Five rows, not four: **table row 0 is the padding row**, and is nobody's. So a table for `size` requests has `size + 1` rows.
+#
+# **Step 2. The type.** A slot is a whole number, and int32 reaches to 2,147,483,647: enough slots for any KV cache of today. Four bytes a cell.
+
+# %%
+pool.req_to_token.dtype, pool.req_to_token.element_size()
+
+# %% [markdown]
+# **Step 3. What it costs**, in bytes: rows × positions × 4.
+
+# %%
+(pool.size + 1) * pool.max_context_len * 4, pool.req_to_token.nbytes
+
+# %% [markdown]
+# **Step 4. Fill a row.** Five tokens of request a.
+
+# %%
+a = Req("a")
+pool.alloc([a])
+pool.append(a, [11, 12, 13, 6, 7])
+pool.read(a)
+
+# %% [markdown]
+# **Step 5. The lengths.** `alloced_lens` says for how many tokens slots are *reserved*; `verified_lens` for how many K and V are *known to be good*, since the forward step that writes them has reported. One number of each per row.
+
+# %%
+pool.verify([a.req_pool_idx], 4)
+pool.alloced_lens.tolist(), pool.verified_lens.tolist()
+
+# %% [markdown]
+# Row 1 has 5 reserved and 4 known good: the fifth token is under way. Where this is laid out in the code:
+
+# %%
+from reqpool.notebook import source
+
+source(ReqToTokenPool.__init__)
+
+# %% [markdown]
+# ## Predict
+#
+# **First the memory.**
+
+# %% jupyter={"source_hidden": true}
+from reqpool.notebook import predict
+from reqpool.views import charts
+
+small, large = charts.table_bytes(2048, 131_072), charts.table_bytes(2048, 262_144)
+predict(
+    "A table has 2,048 rows, and the padding row, for a context of 131,072 tokens. Now the context length is doubled. The table then takes ...",
+    choices=["as much as before: only live tokens cost", "twice as much", "four times as much"],
+    answer={1: "as much as before: only live tokens cost", 2: "twice as much", 4: "four times as much"}[large // small],
+    why=f"Every row is as wide as the longest request may ever be, and it is all there from the start: {charts.readable(small)} become {charts.readable(large)}, even if every request has ten tokens.",
+)
+
+# %% [markdown]
+# **Then the row.**
+
+# %% jupyter={"source_hidden": true}
+from reqpool.scenarios import one_row
+
+reused = one_row([11, 12, 13, 6, 7], 2)
+last = reused.snapshot(len(reused))
+
+predict(
+    "A request with five tokens ends, and its row goes to another one, which has two tokens so far. In how many cells of that row does a slot stand, that is, a number that is not zero?",
+    choices=["in 0", "in 2", "in 5"],
+    answer=f"in {int((last.table[1] != 0).sum())}",
+    why="Nobody erases: two cells are live, and three are stale. They still name slots that may be another request's by now.",
+    reveal=reused,
+)
+
+# %% [markdown]
+# ## Play
+#
+# Two requests, one row. Each slot holds a letter. Watch the hatching, and the two numbers at the end of the row.
+
+# %%
+from reqpool.player import show
+from reqpool.scenarios import stale_cells
+
+story = stale_cells("horse", "dog")
+show(story)
+
+# %% [markdown]
+# ### What did you see?
+#
+# <details><summary>Which single change made five live cells stale, in step 4?</summary>
+# The row's length went from 5 to 0. No cell was touched.
+# </details>
+# <details><summary>Request b wrote three letters over five. Where does it stop reading?</summary>
+# At position 3, because its length is 3: positions 3 and 4 are stale.
+# </details>
+# <details><summary>Why does an engine not simply write zeros on free?</summary>
+# It would have to write up to a whole row, on the device, for every request that ends; and it would not help against a write that lands <em>after</em> the free (chapter 05). A length costs one number.
+# </details>
+
+# %%
+assert story.changed(4) == ()
+story[3].change.lengths
+
+# %% [markdown]
+# ## Change it
+#
+# Two sliders, one table. The line is the cost at every context length for your number of rows; the orange diamonds are tables of real engines. Nothing of this size is allocated here.
+
+# %%
+from reqpool.lab import table_cost
+
+table_cost(size=256, max_context_len=4096)
+
+# %% [markdown]
+# *Try:* 2,048 rows, and then the longest context. Where does it cross the dashed line?
+#
+# **The 80 GiB.** SGLang's default is at least 2,048 rows, to which comes one more; and rows are 4 positions wider than the context (code of August 2026). So:
+
+# %%
+rows, positions = 2_048 + 1, 10_485_760 + 4
+num_bytes = rows * positions * 4
+num_bytes, f"{num_bytes / 2**30:.2f} GiB"
+
+# %%
+assert f"{num_bytes / 2**30:.2f}" == "80.04"  # what the issue's message says, to the digit
+
+# %% [markdown]
+# The report names the amount, not the tensor. That it was this table is *inferred*, from these two numbers alone; they fit to the last printed digit.
+#
+# And there is a second trap. A kernel that finds a cell by one flat number, row × width + position, needs more than int32 for it:
+
+# %%
+rows * positions > 2**31 - 1, rows * positions / 2**31
+
+# %% [markdown]
+# In vLLM just such a product, 598 × 3,600,000, came out negative ([vllm-project/vllm pull 16806](https://github.com/vllm-project/vllm/pull/16806), merged; looked up in autumn 2026):
+
+# %%
+import torch
+
+torch.tensor(598, dtype=torch.int32) * torch.tensor(3_600_000, dtype=torch.int32)
+
+# %% [markdown]
+# ## Break it
+#
+# A reader who does without the length, and believes every cell that is not zero. It works, until a row is used a second time by somebody shorter. On the left that reader, on the right one who asks the length; both read the same table.
+
+# %%
+from reqpool.lab import side_by_side
+
+broken = stale_cells("horse", "dog", by_length=False)
+side_by_side(broken, story, ("broken: reads up to the first zero", "mended: reads up to the length"))
+
+# %% [markdown]
+# Step 3 is right on both sides, and step 7 is not. The broken reader is this; one can see why somebody would think it is enough:
+
+# %%
+from reqpool.scenarios.cells import cells_that_are_not_zero
+
+source(cells_that_are_not_zero)
+
+# %%
+broken[6].text
+
+# %% [markdown]
+# ## Build it
+#
+# ### A. Complete a line
+
+# %% jupyter={"source_hidden": true}
+from reqpool.notebook import against, exercise
+
+exercise(
+    "bytes_of_table",
+    "complete the line: how many bytes does the table of a pool take?",
+    against(
+        lambda size, max_context_len: ReqToTokenPool(size, max_context_len, "cpu").req_to_token.nbytes,
+        [(size, width) for size in (1, 2, 5) for width in (1, 3, 8)],
+    ),
+    hints=["How many rows has a table for `size` requests?", "Rows × positions × bytes of a cell."],
+    solution="""
+    def bytes_of_table(size, max_context_len):
+        return (size + 1) * max_context_len * 4
+    """,
+    praise="Compared with what torch really allocated.",
+)
+
+
+# %%
+def bytes_of_table(size, max_context_len):
+    return ...  # your line
+
+
+# %%
+from reqpool.notebook import check
+
+check(bytes_of_table)
+
+# %% [markdown]
+# ### B. Write a function
+
+# %% jupyter={"source_hidden": true}
+WORDS = {(True, True): "known good", (False, True): "live", (False, False): "beyond"}
+
+
+def state_apart(slot, position, verified_len, alloced_len):
+    word = WORDS[position in range(verified_len), position in range(alloced_len)]
+    return {"beyond": "stale" if slot else "empty"}.get(word, word)
+
+
+exercise(
+    "state",
+    'say what a cell is: `"known good"` (below the verified length), `"live"` (below the alloced length only), `"stale"` (beyond both, but not zero) or `"empty"`.',
+    against(
+        state_apart,
+        [
+            (slot, position, verified, alloced)
+            for position in range(4)
+            for alloced in range(4)
+            for verified in range(alloced + 1)
+            for slot in (0, 7)
+        ],
+        show=lambda slot, position, verified, alloced: (
+            f"position  {position}\nslot      {slot}\nverified  {verified}\nalloced   {alloced}"
+        ),
+    ),
+    hints=[
+        "`verified_len` is never larger than `alloced_len`: ask for it first.",
+        "Below means `<`: a length of 3 covers positions 0, 1 and 2.",
+    ],
+    solution="""
+    def state(slot, position, verified_len, alloced_len):
+        if position < verified_len:
+            return "known good"
+        if position < alloced_len:
+            return "live"
+        return "stale" if slot != 0 else "empty"
+    """,
+    praise="And a live cell may hold the slot 0: the length decides, not the number.",
+)
+
+
+# %%
+def state(slot, position, verified_len, alloced_len):
+    return ...  # your lines
+
+
+# %%
+check(state)
+
+# %% [markdown]
+# ### C. Break the reader
+
+# %% jupyter={"source_hidden": true}
+from reqpool.notebook import Failure, attempt
+
+
+def misleads(function):
+    texts = attempt(function)
+    if not (isinstance(texts, tuple) and len(texts) == 2 and all(isinstance(text, str) and text for text in texts)):
+        return Failure(f"Wanted two texts that are not empty, got `{texts!r}`.")
+    if any(len(text) > 7 for text in texts):
+        return Failure("A row has 8 positions here: 7 letters at most.")
+    trace = stale_cells(*texts, by_length=False)
+    wrong = [cell for event in trace for cell in dict(event.facts).get("wrong", ())]
+    if wrong:
+        return None
+    return Failure(f"The broken reader reads `{texts[1]}` rightly after `{texts[0]}`.", trace)
+
+
+exercise(
+    "two_texts",
+    "return two texts, at most 7 letters each: the first request writes the first, ends, and the second gets its row. Choose them so that the reader who stops at the first zero reads the second text wrongly; other ones than *horse* and *dog*.",
+    misleads,
+    hints=["When is there something left to read, after the second text?"],
+    solution="""
+    def two_texts():
+        return "longer", "short"
+    """,
+    praise="Any second text that is shorter than the first will do; and a test with texts of one length would never have found it.",
+)
+
+
+# %%
+def two_texts():
+    return ...  # two texts
+
+
+# %%
+check(two_texts)
+
+# %% [markdown]
+# ## Quiz
+
+# %% jupyter={"source_hidden": true}
+from reqpool.notebook import quiz
+
+quiz(
+    [
+        (
+            "A pool for 8 requests and 64 tokens each: how many cells has its table?",
+            "576",
+            {
+                "512": "8 × 64 forgets the padding row, table row 0.",
+                "576": "9 × 64: eight rows for requests, and table row 0. At 4 bytes each that is 2.25 KiB.",
+                "585": "9 × 65: there is no column too many. KV slot 0 is a number in a cell, not a column.",
+            },
+        ),
+        (
+            "A row has `alloced_len` 3, and position 5 holds slot 21. What is that cell?",
+            "stale",
+            {
+                "live": "No: live cells are at the positions 0, 1 and 2.",
+                "stale": "Yes: not zero, and beyond the length. Slot 21 may be anybody's by now.",
+                "a fault": "No: it is what `free` leaves, on purpose.",
+            },
+        ),
+        (
+            "Why is the table so large when all requests are short?",
+            "each row is as wide as the longest request may ever be",
+            {
+                "each row is as wide as the longest request may ever be": "Yes: rows × max_context_len, from the start.",
+                "K and V are in it": "No: only the number of the slot is, 4 bytes a token.",
+                "stale cells are never given back": "They cost nothing more: the cells are there anyway.",
+            },
+        ),
+    ]
+)
+
+# %% [markdown]
+# ## In real engines
+#
+# | engine, date of the code | rows × positions | by default |
+# | --- | --- | --- |
+# | SGLang, 2026-08 | (size + 1) × (context + extra), int32 | 2,048 to 4,096 rows; 4 extra positions, and more for draft tokens |
+# | LightLLM, 2025-07-11 | (max_req + 1) × max_len, int32; the *last* row is the padding row | 1,000 rows, 16,384 positions |
+# | mini-sglang, 2026-03-13 | (max_running_req + 1) × context rounded up to 32, int32; the *last* row is padding | |
+# | vLLM v1, 2026-08-17 | requests × blocks, int32: a cell for each *block*, so smaller by the block size | |
+# | sglang-jax, 2026-08-21 | size × context, int32, in the host's memory | no padding row |
+#
+# SGLang's table got its padding row at index 0 on 2026-05-01 (pull 24243); before, row 0 was an ordinary one. What a free row holds differs too: in vLLM v1 a vacated row is zeroed; in the others above, free leaves the cells.
+#
+# ## Summary
+#
+# `(size + 1) × max_context_len × 4` bytes, all at once, whatever the requests need. In a row, the length says what counts: live below it, stale or empty beyond.
+#
+# Words: [chapter 00](00_start_here.ipynb#Words). **Next:** [02 · Alloc and free](02_alloc_and_free.ipynb): how rows are taken and given back.

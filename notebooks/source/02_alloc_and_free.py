@@ -1,0 +1,485 @@
+# %% [markdown]
+# # 02 · Alloc and free: rows are taken and given back
+#
+# **You will be able to**
+#
+# - say in advance which rows a batch gets, first in, first out or last in, first out,
+# - tell *not now* (`None`) from *never right* (an error),
+# - show what a second free does, and what stops it.
+#
+# **About 30 minutes.** You need chapters [00](00_start_here.ipynb) and [01](01_the_table.ipynb): row, position, slot; live and stale.
+
+# %% [markdown]
+# ## Set up
+
+# %% tags=["setup"]
+import importlib.util
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from IPython import get_ipython
+
+ARCHIVE = ""  # the address of a tagged archive of this project: unset until it has a public one
+
+
+def missing():
+    return importlib.util.find_spec("reqpool") is None
+
+
+if missing() and Path("../reqpool/pool.py").exists():
+    sys.path.insert(0, str(Path("..").resolve()))  # a clone in which nothing was installed
+if missing() and ARCHIVE:
+    torch_before = version("torch")
+    get_ipython().run_line_magic("pip", f"install --no-deps {ARCHIVE}")
+    print(f"torch was {torch_before} and is {version('torch')}: these must be the same")
+if missing():
+    raise ModuleNotFoundError(
+        "reqpool is not here: get the whole repository and open this file in its notebooks folder"
+    )
+
+from reqpool.notebook import setup
+
+setup()
+
+# %% [markdown]
+# ## Why anybody should care
+#
+# In mini-sglang a request can be aborted while its forward step is still under way. Its row is then freed at the abort, and **once more** when the result arrives and says *finished*; a row that is free twice can be handed to two requests.
+# ([sgl-project/mini-sglang pull 111](https://github.com/sgl-project/mini-sglang/pull/111), opened 2026-03-25, still open when looked up in autumn 2026.)
+#
+# Taking and giving back looks like the easy part. This chapter plays it step by step, and then does just that to it.
+
+# %% [markdown]
+# ## The picture
+#
+# **Free rows wait in a queue, in the order in which they will be handed out. A request takes one row when it starts and gives it back when it ends; table row 0 is never in the queue.**
+
+# %%
+from reqpool.notebook import player
+from reqpool.scenarios import alloc_and_free
+
+player(alloc_and_free(), step=6)
+
+# %% [markdown]
+# Request a has just ended. Its row 1 stands at the end of the queue, its lengths are zero, and its cells still hold the old slots.
+
+# %% [markdown]
+# ## Worked example: three rows, four requests
+#
+# **Step 1. A batch takes rows**, in its own order.
+
+# %%
+from reqpool import Req, ReqToTokenPool
+
+pool = ReqToTokenPool(size=3, max_context_len=8, device="cpu")
+a, b, c, d = (Req(rid) for rid in "abcd")
+pool.alloc([a, b])
+
+# %% [markdown]
+# **Step 2. The queue.** Engines call it `free_slots`, although it holds *rows*. We keep the name, and say so once.
+
+# %%
+pool.free_slots
+
+# %% [markdown]
+# **Step 3. Not now.** Two rows wanted, one free: the answer is `None`, and nothing at all has changed. A scheduler asks again later.
+
+# %%
+answer = pool.alloc([c, d])
+answer, pool.available_size(), c.req_pool_idx
+
+# %% [markdown]
+# **Step 4. Why nothing at all?** If c had got the last row and d none, c would hold a row that no batch runs: nobody would give it back. *All or nothing* is the second of the pool's four rules.
+
+# %%
+assert answer is None and c.req_pool_idx is None and list(pool.free_slots) == [3]
+
+# %% [markdown]
+# **Step 5. One ends.** The row is back, the lengths are zero, the cells stay.
+
+# %%
+pool.append(a, [11, 12, 13])
+pool.free(a)
+pool.free_slots, pool.req_to_token[1], pool.alloced_lens[1]
+
+# %% [markdown]
+# **Step 6. Now it works.** Row 3 has been free longest, so it goes first.
+
+# %%
+pool.alloc([c, d])
+
+# %% [markdown]
+# **Step 7. Never right.** Request a has no row any more. To free it again is not a matter of waiting: it is a mistake, and raises.
+
+# %%
+try:
+    pool.free(a)
+except ValueError as error:
+    print(error)
+
+# %% [markdown]
+# The code. Read `_take` last: it is where rows leave the queue. Both ends cost the same whether the pool has 64 rows or a million.
+
+# %%
+from reqpool.notebook import source
+
+source(ReqToTokenPool.alloc, ReqToTokenPool._take)
+
+# %%
+source(ReqToTokenPool.free, ReqToTokenPool._give_back)
+
+# %% [markdown]
+# **None or an error?** *Not now* is `None`: the same call is right later. *Never right* is an exception, which names who, what is, and what was wanted. Errors come first: a batch with a mistake in it raises even when rows are too few.
+
+# %%
+try:
+    pool.alloc([Req("e"), a, a])
+except ValueError as error:
+    print(error)
+
+# %% [markdown]
+# ## Predict
+#
+# This will run, and its result is not shown yet:
+
+# %%
+from reqpool import record
+
+quiet = ReqToTokenPool(size=4, max_context_len=6, device="cpu")
+with record(quiet) as trace:
+    one, two, three = reqs = [Req("one"), Req("two"), Req("three")]
+    quiet.alloc(reqs)
+    quiet.free(two)
+    quiet.free(one)
+    rows = quiet.alloc([Req("x"), Req("y")])
+
+# %% jupyter={"source_hidden": true}
+from reqpool.notebook import predict
+
+predict(
+    "Four rows, first in, first out. Requests one, two, three take the rows 1, 2, 3. Then two ends, then one ends. The next batch has two requests, x and y. Which rows do they get?",
+    choices=["[1, 2]", "[2, 1]", "[4, 2]", "[4, 1]"],
+    answer=str(rows),
+    why="The queue was 4, then 2 came to its end, then 1: it is 4, 2, 1, and the batch takes from the front. Row 4 has been free all the time.",
+    reveal=trace,
+)
+
+# %% [markdown]
+# **The same, last in, first out.**
+
+# %%
+stack = ReqToTokenPool(size=4, max_context_len=6, device="cpu", reuse="lifo")
+with record(stack) as trace_lifo:
+    one, two, three = reqs = [Req("one"), Req("two"), Req("three")]
+    stack.alloc(reqs)
+    stack.free(two)
+    stack.free(one)
+    rows_lifo = stack.alloc([Req("x"), Req("y")])
+
+# %% jupyter={"source_hidden": true}
+predict(
+    'A pool with `reuse="lifo"`, and exactly the same calls. Which rows do x and y get now?',
+    choices=["[1, 2]", "[2, 1]", "[4, 2]", "[4, 1]"],
+    answer=str(rows_lifo),
+    why="What was freed last goes first: row 1, then row 2. Row 4 waits below them.",
+    reveal=trace_lifo,
+)
+
+# %% [markdown]
+# ## Play
+#
+# The whole story, forwards and backwards. Watch three things: the queue on top, the owner's name, and the lengths at the end of each row.
+
+# %%
+from reqpool.player import show
+
+fifo = alloc_and_free("fifo")
+show(fifo)
+
+# %% [markdown]
+# ### What did you see?
+#
+# <details><summary>Which step was a refusal, and what did it change?</summary>
+# Step 5: two rows wanted, one free. Step back and forth over it: nothing in the picture moves but the sentence.
+# </details>
+# <details><summary>Request d gets row 1, which was a's. Which cells of it are live when d has three tokens, and which are stale?</summary>
+# Positions 0, 1 and 2 are d's. Positions 3 and 4 still say a's slots: stale.
+# </details>
+# <details><summary>Why is it first in, first out?</summary>
+# The row that has been free longest is taken first. Whoever still writes late into a freed row has the most time until it has a new owner. Chapter 05 is about such writes.
+# </details>
+
+# %%
+assert fifo.snapshot(5).free == fifo.snapshot(4).free and not fifo[4].change
+fifo.snapshot(9).table[1].tolist(), fifo.snapshot(9).alloced[1]
+
+# %% [markdown]
+# Now compare the orders: the same calls on a pool of each kind. Up to step 6 only the queue differs; at step 7 other rows are handed out.
+
+# %%
+from reqpool.lab import side_by_side
+
+side_by_side(fifo, alloc_and_free("lifo"), ("fifo: longest free first", "lifo: freed last, first out"))
+
+# %% [markdown]
+# ## Change it
+#
+# Requests arrive one by one; two tokens each. Those that got a row end, in the order that you choose; then those that had to wait try again. Make the pool run out.
+
+# %%
+from reqpool.lab import come_and_go
+
+come_and_go()
+
+# %% [markdown]
+# *Try:*
+#
+# - More requests than rows: how many get `None`?
+# - The same with *lifo*: compare the two lists in the sentence.
+# - *newest first* with *fifo*, and *oldest first* with *lifo*: why are the rows that come next the same?
+
+# %% [markdown]
+# ## Break it
+#
+# The incident. The row is held *by count* here: the pool knows that it is out, but not whose it is, and no request object remembers that it was given back. On the left a pool that takes back whatever it is told, on the right the real one. Both players move together.
+
+# %%
+from reqpool.lab import free_twice
+
+free_twice()
+
+# %% [markdown]
+# Step 6 is the second free. On the left it passes without a word, and the damage shows later and elsewhere: two requests hold one row, the second prompt overwrites the first, and somebody reads another's text. On the right there is a `ValueError` at the very call that was wrong, and then `None` for the request that really must wait.
+#
+# All that was taken out is this:
+
+# %%
+from reqpool.faulty import FreedTwice
+
+source(FreedTwice, ReqToTokenPool._refuse_to_free)
+
+# %% [markdown]
+# The law behind it: every row of 1..size is free or handed out, exactly once. `check()` counts.
+
+# %%
+leaky = FreedTwice(size=2, max_context_len=4, device="cpu")
+(row,) = leaky.alloc_rows(1)
+leaky.free_rows(row)
+leaky.free_rows(row)
+
+try:
+    leaky.check()
+except RuntimeError as error:
+    print(error)
+
+# %% [markdown]
+# **And half a batch?** A pool that takes what there is before it notices that there is too little: the rows are gone, and nobody has them.
+
+# %%
+from reqpool.faulty import NotAllOrNothing
+
+half = NotAllOrNothing(size=3, max_context_len=4, device="cpu")
+with record(half) as lost:
+    half.alloc([Req("a"), Req("b")])
+    half.alloc([Req("c"), Req("d")])
+
+show(lost)
+
+# %%
+assert lost.snapshot(2).free == () and len(lost.snapshot(2).owners) == 2  # three rows, two owners, none free
+source(NotAllOrNothing)
+
+# %% [markdown]
+# ## Build it
+#
+# ### A. Complete a line
+
+# %% jupyter={"source_hidden": true}
+from reqpool.notebook import against, exercise
+
+
+def refused_apart(free_rows, n):
+    return ReqToTokenPool(len(free_rows), 1, "cpu").alloc_rows(n) is None
+
+
+exercise(
+    "must_refuse",
+    "complete the line: `True` when a batch of `n` new requests has to be refused, `free_rows` being the queue.",
+    against(refused_apart, [(list(range(1, size + 1)), n) for size in (1, 2, 3) for n in range(5)]),
+    hints=["All or nothing: how many rows must there be at least?", "A batch that takes the very last row is fine."],
+    solution="""
+    def must_refuse(free_rows, n):
+        return n > len(free_rows)
+    """,
+)
+
+
+# %%
+def must_refuse(free_rows, n):
+    return ...  # your line
+
+
+# %%
+from reqpool.notebook import check
+
+check(must_refuse)
+
+# %% [markdown]
+# ### B. Write a function
+
+# %% jupyter={"source_hidden": true}
+from itertools import permutations
+
+
+def given_back(free_rows, rows, reuse):
+    """The real pool, brought to this state: rows 1..k are out, the others wait in order."""
+    pool = ReqToTokenPool(len(free_rows) + len(rows), 2, "cpu", reuse=reuse)
+    with record(pool) as trace:
+        pool.alloc_rows(len(rows))
+        pool.free_rows(rows)
+    return trace
+
+
+exercise(
+    "give_back",
+    'return the new queue after `rows` are given back, in the order given; `reuse` is `"fifo"` or `"lifo"`. The queue\'s front is index 0: the next row to be handed out.',
+    against(
+        lambda free_rows, rows, reuse: list(given_back(free_rows, rows, reuse).snapshot(2).free),
+        [
+            (list(range(k + 1, size + 1)), list(rows), reuse)
+            for size in (1, 2, 3, 4)
+            for k in range(1, size + 1)
+            for rows in permutations(range(1, k + 1))
+            for reuse in ("fifo", "lifo")
+        ],
+        show=given_back,
+    ),
+    hints=[
+        "fifo: they go to the end, first given first.",
+        "lifo: each goes to the front, one after the other. So which one is in front at last?",
+    ],
+    solution="""
+    def give_back(free_rows, rows, reuse):
+        if reuse == "fifo":
+            return free_rows + rows
+        return rows[::-1] + free_rows
+    """,
+    praise="Compared with what the pool's own queue says after every possible order of two, three and four rows.",
+)
+
+
+# %%
+def give_back(free_rows, rows, reuse):
+    return ...  # your lines
+
+
+# %%
+check(give_back)
+
+# %% [markdown]
+# ### C. Break the pool
+
+# %% jupyter={"source_hidden": true}
+from reqpool.notebook import Failure, attempt
+
+
+def two_in_one_row(function):
+    broken = FreedTwice(2, 4, "cpu")
+    with record(broken) as trace:
+        attempt(function, broken)
+    if not any(len(rids) > 1 for k in range(len(trace) + 1) for rids in trace.snapshot(k).owners.values()):
+        return Failure("Play it: no row has two owners at any step.", trace)
+    try:
+        function(ReqToTokenPool(2, 4, "cpu"))
+    except ValueError:
+        return None
+    return Failure("The real pool lets the same calls pass: then it is not the second free that you used.", trace)
+
+
+exercise(
+    "break_it",
+    "with calls on a `FreedTwice(size=2, max_context_len=4)`, make one row be handed out to two requests. On the real pool the same calls have to raise.",
+    two_in_one_row,
+    hints=[
+        "Take a row by count with `alloc_rows(1)`, and free it twice with `free_rows`.",
+        "Then the row is in the queue twice. How many requests must come until both are out? Two rows, first in, first out.",
+    ],
+    solution="""
+    def break_it(pool):
+        row = pool.alloc_rows(1)
+        pool.free_rows(row)
+        pool.free_rows(row)
+        for rid in "xyz":
+            pool.alloc([Req(rid)])
+    """,
+    praise="The real pool raises at the second free, which is where the mistake is.",
+)
+
+
+# %%
+def break_it(pool):
+    raise NotImplementedError  # your calls
+
+
+# %%
+check(break_it)
+
+# %% [markdown]
+# ## Quiz
+
+# %% jupyter={"source_hidden": true}
+from reqpool.notebook import quiz
+
+quiz(
+    [
+        (
+            "A batch of three new requests comes, and two rows are free. What does `alloc` do?",
+            "it returns `None`, and both rows stay free",
+            {
+                "it returns two rows": "No: all or nothing. Two thirds of a batch is no batch.",
+                "it returns `None`, and both rows stay free": "Yes: not now. Nothing has changed.",
+                "it raises `ValueError`": "No: an error is for what is never right. This call may be right in a moment.",
+            },
+        ),
+        (
+            "A row is freed and, before anybody else writes, one looks at its cells. What is there?",
+            "the slots of the old owner",
+            {
+                "zeros": "No: `clear` writes zeros, `free` does not. The length is zero, and that is enough.",
+                "the slots of the old owner": "Yes, stale: beyond the length of the row, which is 0 now.",
+                "anything": "No: nobody writes on `free`. It is exactly what was there.",
+            },
+        ),
+        (
+            "A row is freed twice, and nobody notices. When does it hurt?",
+            "when two later requests get that row",
+            {
+                "at once": "No: the second free changes one list. That is why such a fault is hard to find.",
+                "when two later requests get that row": "Yes: far away from the mistake. Hence the check at the call itself.",
+                "never: the row is free anyway": "It is in the queue twice, so it will be handed out twice.",
+            },
+        ),
+    ]
+)
+
+# %% [markdown]
+# ## In real engines
+#
+# As read in their public code (SGLang 2026-08, mini-sglang 2026-03-13, LightLLM 2025-07-11, TokenSpeed 2026-08-22, vLLM 2026-08-17); the behaviour in words, not in code.
+#
+# | engine | order of reuse | when rows run out | a second free |
+# | --- | --- | --- | --- |
+# | SGLang | last in, first out since pull 32208 (merged 2026-08-11), first in, first out before; a pool for decoding after a separate prefill still keeps the old order | `None`; the caller then raises, deliberately loudly, since admission should have prevented it | noticed only if the same request object has no row any more |
+# | mini-sglang | last in, first out | an `IndexError`, guarded by a look at the number of free rows | not noticed by the pool (pull 111) |
+# | LightLLM | last in, first out, a linked list | logs, and returns `None` | an assertion: one mark for each row |
+# | TokenSpeed, in C++ | first in, first out | the scheduler looks first, and skips | impossible by construction: the handle can only be moved |
+# | vLLM, model runner V2 | last in, first out | an assertion | returns `None` for an id it does not know |
+#
+# TokenSpeed's older Python pool accepts a second free of a row, as mini-sglang's does (both were run). SGLang takes the rows as a slice from the tail: a fresh pool of four starts with [3, 4], ours with [1, 2].
+#
+# ## Summary
+#
+# Rows come from a queue, all or nothing. `None` means *not now*, an exception *never right*. `free` sets lengths to zero and leaves the cells. A row is free or handed out, exactly once: whoever frees twice hurts somebody else, later.
+#
+# Words: [chapter 00](00_start_here.ipynb#Words). **Next:** chapter 03, *Chunked prefill*: a long prompt keeps its row between its pieces.
