@@ -83,6 +83,13 @@ class TokenToKVPoolAllocator:
         self._num_free += n
         self._taken[slots] = False
 
+    def free_what_is_taken(self, slots: Tensor) -> int:
+        """Take back those of the slots that are taken, once each, and say how many: for a row that was overwritten."""
+        slots = torch.unique(slots.cpu().long())
+        taken = slots[self._taken[slots]]
+        self.free(taken)
+        return len(taken)
+
     def _arc(self, start: int, n: int) -> list[slice]:
         """The n places of the ring from `start` on: one slice, or two around the end."""
         first = min(n, self.size - start)

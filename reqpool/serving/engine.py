@@ -71,9 +71,8 @@ class Engine:
         for _ in range(max_steps):
             if not self.step():
                 return
-        raise RuntimeError(
-            f"still {len(self.scheduler.running)} running and {len(self.scheduler.waiting)} waiting requests after {max_steps} steps"
-        )
+        lane = self.scheduler
+        raise RuntimeError(f"{len(lane.running)} running, {len(lane.waiting)} waiting requests after {max_steps} steps")
 
     def step(self) -> bool:
         """One step of both lanes; False when there was nothing to do."""
@@ -129,7 +128,6 @@ class Engine:
         positions = self.pool.verified_lens[rows].long()
         periods = torch.tensor([len(entry.req.prompt) for entry in entries], device=self.pool.device)
         said = self.runner.run(rows, positions, self.relay[rows], positions + 1 - periods)
-        self.pool.verify(rows, 1)
         self.relay[rows] = self.runner.out[: len(entries)]
         return said
 

@@ -7,8 +7,8 @@
                           table row 0: the padding row       KV slot 0: the dummy slot
 
 A CUDA graph replays fixed kernels over fixed addresses; so a step of 2 runs as a step of 4, and the dummies must point
-somewhere. They read row 0 up to their length 1, and their K and V go to slot 0. Without CUDA the same function runs over
-the same buffers.
+somewhere. They read row 0 up to their length 1, and their K and V go to slot 0. Without CUDA the same function runs
+over the same buffers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ import torch
 
 from reqpool.kv import flatten_rows
 from reqpool.pool import ReqToTokenPool
-from reqpool.serving.recite import DUMMY, LETTERS, Recite
+from reqpool.serving.recite import LETTERS, Recite
+
+WRITES = ("slot", "cell", "length")
 
 
 class GraphRunner:
@@ -26,8 +28,12 @@ class GraphRunner:
     Args:
         graph_sizes: the batch sizes there is a graph for; a step takes the smallest that fits.
         padding_row, dummy_len, dummy_slot: what a dummy entry carries.
-        writes_cell: the step itself writes cell [row, seq_len - 1] of every entry, dummies too (LightLLM's decode kernel);
-            otherwise the schedule lane has written the cells before (SGLang).
+        writes: what the step writes for its dummies, besides K and V at their slot:
+            "slot"    nothing more (SGLang: the schedule lane has written the cells, lengths go up for live rows only)
+            "cell"    cell [row, seq_len - 1] of every entry (LightLLM's decode kernel, with dummy_len 2)
+            "length"  `verified_lens[row] += 1` of every entry (FluentLLM)
+        accumulate: with "length", add once for each entry (`index_add_`, as a kernel with atomic adds would) instead of
+            once for each row (torch's `+=` on a repeated row).
         refresh_tail: reset the dummy part of the buffers before every replay. Without it the rows of an earlier,
             larger batch are still there (sglang pull 26292).
     """
@@ -40,14 +46,17 @@ class GraphRunner:
         padding_row: int = 0,
         dummy_len: int = 1,
         dummy_slot: int = 0,
-        writes_cell: bool = False,
+        writes: str = "slot",
+        accumulate: bool = False,
         refresh_tail: bool = True,
     ) -> None:
         if not graph_sizes or min(graph_sizes) < 1:
             raise ValueError(f"graph_sizes must be at least 1 each, got {graph_sizes}")
         self.pool, self.model = pool, model
         self.graph_sizes = tuple(sorted(graph_sizes))
-        self.writes_cell, self.refresh_tail = writes_cell, refresh_tail
+        if writes not in WRITES:
+            raise ValueError(f"writes must be one of {', '.join(WRITES)}, got {writes!r}")
+        self.writes, self.accumulate, self.refresh_tail = writes, accumulate, refresh_tail
         self.dummy = {
             "rows": padding_row,
             "positions": dummy_len - 1,
@@ -80,10 +89,22 @@ class GraphRunner:
             buffer[:n] = live[name]
             if self.refresh_tail:
                 buffer[n:] = self.dummy[name]
+        if self.writes == "cell":  # first in the step: attention then reads the table as it is now
+            rows, positions = self.static["rows"][:size], self.static["positions"][:size]
+            self.pool.req_to_token[rows, positions] = self.static["out_slots"][:size].int()
         seq_lens = self.static["positions"][:size] + 1
         flatten_rows(self.pool, self.static["rows"][:size], seq_lens, out=(self.kv_indptr, self.kv_indices))
         self._replay(size)
+        self._raise_lengths(rows, self.static["rows"][:size])
         return [LETTERS[token] for token in self.out[:n].tolist()]
+
+    def _raise_lengths(self, live: torch.Tensor, all_rows: torch.Tensor) -> None:
+        if self.writes != "length":
+            self.pool.verify(live, 1)
+        elif self.accumulate:
+            self.pool.verified_lens.index_add_(0, all_rows, torch.ones_like(all_rows, dtype=torch.int32))
+        else:
+            self.pool.verify(all_rows, 1)
 
     def _replay(self, size: int) -> None:
         if self.pool.device.type != "cuda":
@@ -99,9 +120,8 @@ class GraphRunner:
     def _step(self, size: int) -> None:
         """What is captured: fixed shapes, a mask for the lengths, nothing that asks the host."""
         rows, positions, out_slots, tokens, wanted = (buffer[:size] for buffer in self.static.values())
-        if self.writes_cell:
-            self.pool.req_to_token[rows, positions] = out_slots.int()
-        self.model.write(out_slots, positions, tokens)
+        skipped = (out_slots < 0)[:, None, None]  # slot -1: a store kernel that skips negative slots (vLLM)
+        self.model.write(out_slots.clamp(min=0), positions, tokens, skipped)
         starts, ends = self.kv_indptr[:size, None], self.kv_indptr[1 : size + 1, None]
         places = starts + torch.arange(self.pool.max_context_len, device=starts.device)
         mask = places < ends

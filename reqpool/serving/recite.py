@@ -43,10 +43,12 @@ class Recite:
             raise ValueError(f"{who} holds {odd[0]!r}: the reciting model knows the letters {LETTERS[1:]}")
         return torch.tensor([LETTERS.index(letter) for letter in text], dtype=torch.int64, device=self.device)
 
-    def write(self, slots: Tensor, positions: Tensor, tokens: Tensor) -> None:
-        """K and V of tokens [n] at positions [n] go to slots [n]."""
+    def write(self, slots: Tensor, positions: Tensor, tokens: Tensor, skipped: Tensor | None = None) -> None:
+        """K and V of tokens [n] at positions [n] go to slots [n]; where `skipped` [n, 1, 1] the slot stays as it is."""
         # A position beyond the last place has no key at all: a runaway length must not crash the lesson.
         k, v = (self._one_hot(numbers)[:, None] for numbers in (positions, tokens))  # [n, 1 head, width]
+        if skipped is not None:
+            k, v = (torch.where(skipped, old, new) for old, new in zip(self.cache.read(0, slots), (k, v), strict=True))
         self.cache.write(0, slots, k, v)
 
     def _one_hot(self, numbers: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from reqpool.pool import Req, _integer
 
@@ -12,15 +12,16 @@ STATES = ("waiting", "prefilling", "running", "retracted", "finished", "aborted"
 @dataclass(eq=False, repr=False)
 class Request(Req):
     """Attributes beyond `Req`:
+
     prompt: its letters; the output continues it by repeating it.
     max_new_tokens: how many letters to recite.
     arrival: when it comes, in engine steps or seconds, as the driver counts.
     output: the letters so far.
-    computed_len: tokens whose K and V a launched step writes; what the scheduler counts on.
+    computed_len: tokens whose K and V are computed by a step that has been launched.
     state: one of STATES.
 
-    >>> Request("a", prompt="xyz", max_new_tokens=2).expected
-    'xy'
+    >>> Request("a", prompt="xyz", max_new_tokens=5).expected
+    'xyzxy'
     """
 
     prompt: str = ""
@@ -28,26 +29,41 @@ class Request(Req):
     arrival: float = 0
     output: str = ""
     computed_len: int = 0
-    in_flight: int = 0  # letters launched but not yet reported
-    state: str = field(default="waiting")
+    state: str = "waiting"
 
     def __post_init__(self) -> None:
         self.max_new_tokens = _integer(f"max_new_tokens of request {self.rid!r}", self.max_new_tokens)
         if self.max_new_tokens < 1:
             raise ValueError(f"request {self.rid!r}: max_new_tokens is {self.max_new_tokens}, wanted at least 1")
-        if not self.prompt:
-            raise ValueError(f"request {self.rid!r}: the prompt is empty, wanted at least one letter")
+        if self.prompt_len < 1:
+            raise ValueError(f"request {self.rid!r}: the prompt is empty, wanted at least one token")
+
+    @property
+    def prompt_len(self) -> int:
+        return len(self.prompt)
+
+    @property
+    def output_len(self) -> int:
+        return len(self.output)
+
+    @property
+    def total_len(self) -> int:
+        """Tokens of prompt and output so far: what a resumed request prefills."""
+        return self.prompt_len + self.output_len
 
     @property
     def text(self) -> str:
-        """Prompt and output: what a resumed request prefills."""
         return self.prompt + self.output
 
     @property
     def expected(self) -> str:
         """What it recites when everything is right: its prompt, again and again."""
-        times = -(-self.max_new_tokens // len(self.prompt))
+        times = -(-self.max_new_tokens // self.prompt_len)
         return (self.prompt * times)[: self.max_new_tokens]
+
+    def take(self, letter: str) -> None:
+        """One more token has come out."""
+        self.output += letter
 
     @property
     def ended(self) -> bool:

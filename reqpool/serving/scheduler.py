@@ -4,9 +4,9 @@
        ^                    |                        |
        +----- retracted ----+------------------------+      row and slots are freed; it prefills again later
 
-A step has a budget of tokens. Running requests take one each; a prompt that does not fit goes in chunks, and keeps its
-row from chunk to chunk. `inflight_middle_chunks` goes up when a chunk that is not the last is launched and down when its
-result comes, so it is 0 on the last chunk; `kv_committed_len` counts the tokens of all launched steps (as in SGLang).
+A step has a budget of tokens. Running requests take one each; a prompt that does not fit goes in chunks, and keeps
+its row from chunk to chunk. `inflight_middle_chunks` goes up when a chunk that is not the last is launched and down
+when its result comes, so it is 0 on the last chunk; `kv_committed_len` counts the tokens of all launched steps (SGLang).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from reqpool.serving.requests import Request
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """One request's part of a step: `num_tokens` tokens from position `start` on, in `row` as it was handed out then."""
+    """One request's part of a step: `num_tokens` tokens from position `start` on, in the row it held at launch."""
 
     req: Request
     row: int
@@ -45,6 +45,8 @@ class Scheduler:
         budget: tokens a step may compute.
         chunk_size: prompt tokens of one request a step may compute; None: as the budget allows.
         mixed: prefill and decode share a step; otherwise a step with prefill work decodes nothing.
+        tolerant: for a pool with a safeguard taken out: a row that is released with slots that cannot be freed (its
+            cells were overwritten) is said as a fact; otherwise it is the allocator's ValueError.
         on_fact: called with (kind, **facts) for what no call on the pool shows.
     """
 
@@ -55,9 +57,10 @@ class Scheduler:
         budget: int = 64,
         chunk_size: int | None = None,
         mixed: bool = True,
+        tolerant: bool = False,
         on_fact: Callable[..., None] = _no_fact,
     ) -> None:
-        self.pool, self.slots, self.mixed, self.on_fact = pool, slots, mixed, on_fact
+        self.pool, self.slots, self.mixed, self.tolerant, self.on_fact = pool, slots, mixed, tolerant, on_fact
         self.budget = _at_least_one("budget", budget)
         self.chunk_size = self.budget if chunk_size is None else _at_least_one("chunk_size", chunk_size)
         self.waiting: deque[Request] = deque()
@@ -72,14 +75,14 @@ class Scheduler:
         Raises:
             ValueError: it needs more positions or slots than there are at all, or its rid has been used.
         """
-        need = len(req.prompt) + req.max_new_tokens
+        need = req.prompt_len + req.max_new_tokens
         for limit, where in (
             (self.pool.max_context_len, "max_context_len"),
             (self.slots.size, "the number of KV slots"),
         ):
             if need > limit:
                 raise ValueError(
-                    f"request {req.rid!r} needs {need} tokens (prompt {len(req.prompt)} + output {req.max_new_tokens}), "
+                    f"request {req.rid!r} needs {need} tokens (prompt {req.prompt_len} + output {req.max_new_tokens}), "
                     f"{where} is {limit}: raise it, or shorten the request"
                 )
         if req.rid in self.rids:
@@ -103,7 +106,7 @@ class Scheduler:
     def _decodes(self) -> list[Entry]:
         reqs = self.running[: self.budget]
         while len(reqs) > self.slots.available_size():
-            victim = min(self.running, key=lambda req: (len(req.output), -len(req.prompt)))
+            victim = min(self.running, key=lambda req: (req.output_len, -req.prompt_len))
             self.retract(victim)
             reqs = self.running[: self.budget]
         return [self._launch(req, 1, "decode") for req in reqs]
@@ -117,7 +120,7 @@ class Scheduler:
         while self.waiting and rows and (not parts or self._finishes(*parts[-1])):
             spent = sum(n for _, n in parts)
             req = self.waiting[0]
-            if budget - spent < 1 or room - spent < len(req.text) + len(self.running) + len(parts):
+            if budget - spent < 1 or room - spent < req.total_len + len(self.running) + len(parts):
                 break
             parts.append((self.waiting.popleft(), self._chunk(req, budget - spent)))
             rows -= 1
@@ -131,10 +134,10 @@ class Scheduler:
         return [self._launch(req, n, "prefill") for req, n in parts]
 
     def _chunk(self, req: Request, budget: int) -> int:
-        return min(len(req.text) - req.computed_len, self.chunk_size, budget)
+        return min(req.total_len - req.computed_len, self.chunk_size, budget)
 
     def _finishes(self, req: Request, n: int) -> bool:
-        return req.computed_len + n == len(req.text)
+        return req.computed_len + n == req.total_len
 
     def _launch(self, req: Request, n: int, kind: str) -> Entry:
         start, row = req.computed_len, req.req_pool_idx
@@ -160,8 +163,8 @@ class Scheduler:
             if not entry.last:
                 req.inflight_middle_chunks -= 1
             elif i in letters:
-                req.output += letters[i]
-                if len(req.output) >= req.max_new_tokens:
+                req.take(letters[i])
+                if req.output_len >= req.max_new_tokens:
                     self.running.remove(req)
                     self._release(req, "finished")
 
@@ -201,7 +204,15 @@ class Scheduler:
 
     def _release(self, req: Request, state: str) -> None:
         row = req.req_pool_idx
-        self.slots.free(self.pool.req_to_token[row, : int(self.pool.alloced_lens_cpu[row])])
+        slots = self.pool.req_to_token[row, : int(self.pool.alloced_lens_cpu[row])]
+        try:
+            self.slots.free(slots)
+        except ValueError as error:
+            if not self.tolerant:
+                raise
+            own = self.slots.free_what_is_taken(slots)
+            text = f"request {req.rid} gives back {own} of its {len(slots)} slots, the others leak: {error}"
+            self.on_fact("note", rid=req.rid, rows=(row,), text=text)
         self.pool.free(req)
         req.computed_len = req.kv_committed_len = req.inflight_middle_chunks = 0
         req.state = state
