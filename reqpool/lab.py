@@ -26,7 +26,7 @@ from reqpool.scenarios.alloc_free import ORDERS
 from reqpool.trace import Trace, record
 from reqpool.views import charts
 
-WIDE = {"description_width": "9em"}
+WIDE = {"description_width": "10em"}
 
 
 class Lab(widgets.VBox):
@@ -78,7 +78,7 @@ def side_by_side(broken: Trace, mended: Trace, labels: tuple[str, str] = ("broke
         links = [widgets.jslink((pair[0], name), (pair[1], name)) for name in ("step", "playing")]
     else:
         links = []
-    half = widgets.Layout(flex="1 1 26em", min_width="0", width="auto")
+    half = widgets.Layout(flex="1 1 28em", min_width="0", width="auto")
     columns = [widgets.VBox([head, one], layout=half) for head, one in zip(heads, pair, strict=True)]
     box = widgets.HBox(columns, layout=widgets.Layout(flex_flow="row wrap", width="100%"))
     box.players, box.links = pair, links
@@ -103,9 +103,9 @@ def follow() -> Lab:
         trail.value = _trail(built["pool"], built["reqs"][request], position)
 
     controls = {
-        "prompt_a": slider("a's prompt, tokens", 3, 1, 4),
-        "prompt_b": slider("b's prompt, tokens", 2, 1, 4),
-        "decoded": slider("tokens decoded by each", 2, 0, 4),
+        "prompt_a": slider("prompt tokens of a", 3, 1, 4),
+        "prompt_b": slider("prompt tokens of b", 2, 1, 4),
+        "decoded": slider("decoded by each", 2, 0, 4),
         "request": choice("follow request", ["a", "b"], "a"),
         "position": slider("its position", 2, 0, 7),
     }
@@ -174,7 +174,7 @@ def table_cost(size: int = 256, max_context_len: int = 4096) -> Lab:
         sentence = cost_sentence(size, max_context_len)
         drawing = charts.svg(charts.table_memory(size, max_context_len), label=sentence)
         picture.value = (
-            f'{note(prose(sentence))}<div style="max-width: 760px; overflow-x: auto; '
+            f'{note(prose(sentence))}<div style="max-width: 760px; '
             f'color: var(--jp-content-font-color1, inherit)">{drawing}</div>'
         )
 

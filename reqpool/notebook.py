@@ -80,7 +80,8 @@ def _listing(one: Any) -> str:
 
 # ---- words and errors in a widget -----------------------------------------------------------------------------------
 
-RULE = "border-left: 4px solid {}; padding: 2px 12px; margin: 6px 0; max-width: 64em; line-height: 1.5"
+TEXT = "font-size: var(--jp-content-font-size1, 14px); line-height: 1.5; max-width: 60em"
+RULE = f"{TEXT}; border-left: 4px solid {{}}; padding: 2px 12px; margin: 6px 0"
 QUIET, GOOD, BAD = "#8a93a3", "#009E73", "#D55E00"  # a word always says it as well
 
 
@@ -170,17 +171,19 @@ class Question(widgets.VBox):
         self.committed: str | None = None
         self.explain = explain
         self.choices = widgets.RadioButtons(
-            options=list(choices),
+            options=[(choice.replace("`", ""), choice) for choice in choices],  # its labels are plain text
             index=None,
             description=label,
             style={"description_width": "initial"},
             layout=widgets.Layout(width="auto", max_width="100%"),
         )
-        self.button = widgets.Button(description=action, layout=widgets.Layout(width="auto"))
+        self.button = widgets.Button(description=action, layout=widgets.Layout(width="auto", align_self="flex-start"))
         self.told = text_box()
         self.answer = widgets.VBox()
         self.button.on_click(showing_errors(self.told)(self.commit))
-        super().__init__([text_box(text), self.choices, self.button, self.told, self.answer])
+        super().__init__(
+            [text_box(f'<div style="{TEXT}">{text}</div>'), self.choices, self.button, self.told, self.answer]
+        )
 
     def commit(self, _: Any = None) -> None:
         if self.choices.value is None:
@@ -207,7 +210,7 @@ def predict(
 
     def explain(chosen: str) -> Iterable[Any]:
         right = chosen == answer
-        verdict = "as predicted" if right else "not as predicted"
+        verdict = "As predicted" if right else "Not as predicted"
         pair = "".join(
             f'<td style="padding: 4px 24px 4px 0; text-align: left; vertical-align: top">{head}<br>'
             f"<strong>{prose(said)}</strong></td>"

@@ -12,9 +12,9 @@
 # %% [markdown]
 # ## Set up
 #
-# Run this cell first (Shift+Enter). It says what it found; a second run does nothing new.
+# Run this cell first: click it, then Shift+Enter. (It is folded; three dots open it.) It says what it found; a second run does nothing new.
 
-# %% tags=["setup"]
+# %% tags=["setup"] jupyter={"source_hidden": true}
 import importlib.util
 import sys
 from importlib.metadata import version
@@ -155,7 +155,7 @@ predict(
 #
 # - **Step forward** and **Step back**; the sentence on top says what has just happened, the thick outline where.
 # - Drag the line with the marks; press **Play**.
-# - Click the player, then use the keyboard: Left and Right step, Home and End jump, Space plays. Enter goes into the table, arrow keys move there, Escape leaves.
+# - Click the sentence on top, then use the keyboard: Left and Right step, Home and End jump, Space plays. Enter goes into the table, arrow keys move there, Escape leaves.
 # - Point at a slot below the table: the cells that name it light up.
 
 # %%

@@ -11,8 +11,10 @@
 
 # %% [markdown]
 # ## Set up
+#
+# Run this cell first (Shift+Enter).
 
-# %% tags=["setup"]
+# %% tags=["setup"] jupyter={"source_hidden": true}
 import importlib.util
 import sys
 from importlib.metadata import version
@@ -71,7 +73,7 @@ pool.req_to_token.shape
 # %% [markdown]
 # Five rows, not four: **table row 0 is the padding row**, and is nobody's. So a table for `size` requests has `size + 1` rows.
 #
-# **Step 2. The type.** A slot is a whole number, and int32 reaches to 2,147,483,647: enough slots for any KV cache of today. Four bytes a cell.
+# **Step 2. The type.** A slot is a whole number, and int32 reaches to 2,147,483,647: enough, as long as the KV cache has no more slots than that. Four bytes a cell.
 
 # %%
 pool.req_to_token.dtype, pool.req_to_token.element_size()
@@ -228,7 +230,7 @@ from reqpool.scenarios.cells import cells_that_are_not_zero
 source(cells_that_are_not_zero)
 
 # %%
-broken[6].text
+broken[2].text, broken[6].text
 
 # %% [markdown]
 # ## Build it
@@ -328,7 +330,7 @@ def misleads(function):
     if not (isinstance(texts, tuple) and len(texts) == 2 and all(isinstance(text, str) and text for text in texts)):
         return Failure(f"Wanted two texts that are not empty, got `{texts!r}`.")
     if any(len(text) > 7 for text in texts):
-        return Failure("A row has 8 positions here: 7 letters at most.")
+        return Failure("At most 7 letters each.")
     trace = stale_cells(*texts, by_length=False)
     wrong = [cell for event in trace for cell in dict(event.facts).get("wrong", ())]
     if wrong:

@@ -11,8 +11,10 @@
 
 # %% [markdown]
 # ## Set up
+#
+# Run this cell first (Shift+Enter).
 
-# %% tags=["setup"]
+# %% tags=["setup"] jupyter={"source_hidden": true}
 import importlib.util
 import sys
 from importlib.metadata import version
@@ -119,7 +121,7 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# The code. Read `_take` last: it is where rows leave the queue. Both ends cost the same whether the pool has 64 rows or a million.
+# The code. Read `_take` last: it is where rows leave the queue, at its front; each costs one `popleft`, however many rows the pool has.
 
 # %%
 from reqpool.notebook import source
@@ -215,7 +217,7 @@ assert fifo.snapshot(5).free == fifo.snapshot(4).free and not fifo[4].change
 fifo.snapshot(9).table[1].tolist(), fifo.snapshot(9).alloced[1]
 
 # %% [markdown]
-# Now compare the orders: the same calls on a pool of each kind. Up to step 6 only the queue differs; at step 7 other rows are handed out.
+# Now compare the orders: the same calls on a pool of each kind. The queue differs from step 6 on, and at step 7 other rows are handed out.
 
 # %%
 from reqpool.lab import side_by_side
@@ -258,6 +260,16 @@ free_twice()
 from reqpool.faulty import FreedTwice
 
 source(FreedTwice, ReqToTokenPool._refuse_to_free)
+
+# %% [markdown]
+# Step 6 and step 14 of both, for size 2 and fifo:
+
+# %%
+from reqpool import scenarios
+
+broken, mended = scenarios.free_twice(FreedTwice), scenarios.free_twice()
+assert (broken[5].kind, mended[5].kind) == ("free", "refuse")
+broken[13].text, mended[13].text
 
 # %% [markdown]
 # The law behind it: every row of 1..size is free or handed out, exactly once. `check()` counts.

@@ -912,9 +912,11 @@ class Player {
     return true;
   }
 
+  /** On a new width, and when an element that was made before it was shown gets one at last. */
   layout() {
     if (!this.tape || this.width === this.root.clientWidth) return;
     this.width = this.root.clientWidth;
+    this.theme();
     this.grid.layout();
     const pen = h("canvas").getContext("2d"); // as many lines as the longest sentence needs
     pen.font = getComputedStyle(this.says).font;

@@ -19,7 +19,7 @@ def alloc_and_free(reuse: str = "fifo") -> Trace:
     >>> [(e.kind, e.rids, e.rows) for e in alloc_and_free("lifo") if e.kind in ("refuse", "alloc")]
     [('alloc', ('a', 'b'), (1, 2)), ('refuse', ('c', 'd'), ()), ('alloc', ('c', 'd'), (1, 3))]
     """
-    pool, slots = ReqToTokenPool(3, 8, CPU, reuse=reuse), Letters(16)
+    pool, slots = ReqToTokenPool(3, 6, CPU, reuse=reuse), Letters(16)
     a, b, c, d = (Req(rid) for rid in "abcd")
     with record(pool) as trace:
         pool.alloc([a, b])
@@ -43,7 +43,7 @@ ORDERS = ("oldest first", "newest first", "every other first")
 
 def come_and_go(size: int, num_requests: int, reuse: str = "fifo", frees: str = "oldest first") -> Trace:
     """Requests arrive one by one until rows run out; those that run end in the order `frees`; the others try again."""
-    pool, slots = ReqToTokenPool(size, 6, CPU, reuse=reuse), Letters(64)
+    pool, slots = ReqToTokenPool(size, 4, CPU, reuse=reuse), Letters(64)
     reqs = [Req(_rid(i)) for i in range(num_requests)]
     with record(pool) as trace:
         for req in reqs:
@@ -85,7 +85,7 @@ def free_twice(pool_class: type[ReqToTokenPool] = ReqToTokenPool, reuse: str = "
     The row is held by count here, as in mini-sglang and TokenSpeed's Python pool: no request object knows that it
     was given back already. Then `size` + 1 requests arrive.
     """
-    pool, letters = pool_class(size, 6, CPU, reuse=reuse), Letters(32)
+    pool, letters = pool_class(size, 4, CPU, reuse=reuse), Letters(32)
     texts = [_TEXTS[i % len(_TEXTS)] for i in range(size + 1)]
     with record(pool) as trace:
         (row,) = pool.alloc_rows(1) or []

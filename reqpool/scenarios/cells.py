@@ -18,7 +18,7 @@ def two_owners(guarded: bool = False, shared: int = 2) -> Trace:
         shared: the position of a's row whose slot is given away twice.
     """
     kind = {"exclusive_slots": True} if guarded else {}
-    pool = (CheckedPool if guarded else ReqToTokenPool)(2, 8, "cpu", **kind)
+    pool = (CheckedPool if guarded else ReqToTokenPool)(2, 6, "cpu", **kind)
     letters = Letters(7)
     a, b = Req("a"), Req("b")
     with record(pool) as trace:
@@ -45,7 +45,7 @@ def two_owners(guarded: bool = False, shared: int = 2) -> Trace:
 
 def stale_cells(first: str = "horse", second: str = "dog", by_length: bool = True) -> Trace:
     """`second` gets the row that `first` had, and reads it: up to its length, or up to the first cell that is zero."""
-    pool, letters = ReqToTokenPool(1, 8, "cpu"), Letters(16)
+    pool, letters = ReqToTokenPool(1, max(len(first), len(second)) + 1, "cpu"), Letters(64)
     a, b = Req("a"), Req("b")
     with record(pool) as trace:
         for req, text in ((a, first), (b, second)):

@@ -17,7 +17,7 @@ def late_write(pool_class: type[ReqToTokenPool] = ReqToTokenPool) -> Trace:
     >>> [late_write(pool)[-1].text for pool in (ReqToTokenPool, NoResetOnReuse)]
     ['request b reads "owl" through row 1, as it wrote it', 'request b reads "·ow" through row 1, but it wrote "owl"']
     """
-    pool, letters = pool_class(1, 8, "cpu"), Letters(16)
+    pool, letters = pool_class(1, 6, "cpu"), Letters(16)
     a, b = Req("a"), Req("b")
     with record(pool) as trace:
         pool.alloc([a])

@@ -64,7 +64,8 @@ REAL_TABLES = (
 
 def table_memory(size: int, max_context_len: int) -> Figure:
     """What a table of `size` rows costs at any context length, this one, and the tables of real engines."""
-    figure = Figure(figsize=(7.6, 4.2), layout="constrained")
+    figure = Figure(figsize=(7.6, 4.2))
+    figure.subplots_adjust(left=0.12, right=0.97, bottom=0.13, top=0.92)
     axes = figure.subplots()
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
@@ -86,19 +87,20 @@ def table_memory(size: int, max_context_len: int) -> Figure:
         axes.annotate(
             mark.letter,
             (mark.positions, mark.num_bytes),
-            (7, -11),
+            (-14, 2),
             textcoords="offset points",
             color=INK,
             weight="bold",
         )
     here = table_bytes(size, max_context_len)
     axes.scatter([max_context_len], [here], color=OWNER_COLOURS[0], s=90, zorder=4)
+    left = max_context_len > 2**19  # no room to the right of it
     axes.annotate(
         f"yours: {readable(here)}",
         (max_context_len, here),
-        (-10, 15),
+        (-10, 15) if left else (10, -16),
         textcoords="offset points",
-        ha="right",
+        ha="right" if left else "left",
         color=INK,
         weight="bold",
     )
@@ -126,8 +128,13 @@ def svg(figure: Figure, label: str) -> str:
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     drawing = out.getvalue()
     drawing = drawing[drawing.index("<svg") :]
-    drawing = drawing.replace("<svg ", f'<svg role="img" aria-label="{escape(label, quote=True)}" ', 1)
-    drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.DOTALL)
+    drawing = re.sub(
+        r' (width|height)="[^"]*"', "", drawing, count=2
+    )  # as wide as there is room: viewBox has the shape
+    drawing = drawing.replace(
+        "<svg ", f'<svg fill="currentColor" role="img" aria-label="{escape(label, quote=True)}" ', 1
+    )
+    drawing = re.sub(r"<(metadata|style)\b.*?</\1>", "", drawing, flags=re.DOTALL)  # a style would reach the whole page
     for colour in ("#000000", INK.lower(), QUIET.lower()):
         drawing = drawing.replace(colour, "currentColor")
     return drawing

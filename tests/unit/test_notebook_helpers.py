@@ -1,0 +1,276 @@
+"""What the lessons use: the self-check and set-up cell, source, predict, quiz, exercises."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import ipywidgets as widgets
+import pytest
+
+from reqpool import ReqToTokenPool, notebook, scenarios
+from reqpool.faulty import FreedTwice
+from reqpool.notebook import Failure, against, check, exercise, predict, prose, quiz, source
+from reqpool.player import Player
+
+SOURCES = sorted((Path(__file__).resolve().parents[2] / "notebooks" / "source").glob("*.py"))
+
+
+def told(box: widgets.Widget) -> str:
+    """Everything that a person reads there."""
+    own = box.value if isinstance(box, widgets.HTML) else ""
+    return " ".join([own, *(told(child) for child in getattr(box, "children", ()))])
+
+
+def has_player(box: widgets.Widget) -> bool:
+    return isinstance(box, Player) or any(has_player(child) for child in getattr(box, "children", ()))
+
+
+# ---- set-up --------------------------------------------------------------------------------------------------------
+
+
+def test_setup_names_versions_and_the_device() -> None:
+    words = notebook.setup().data
+    assert "torch" in words and "CPU" in words and "ipywidgets" in words
+    assert "REQPOOL_STATIC" not in words
+
+
+def test_setup_on_colab_says_what_to_do_when_a_player_stays_blank(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "google.colab", object())
+    assert "REQPOOL_STATIC" in notebook.setup().data
+
+
+def setup_cell(path: Path) -> str:
+    cell = path.read_text().split('# %% tags=["setup"] jupyter={"source_hidden": true}\n')[1]
+    return cell.split("\n# %%")[0].strip()
+
+
+def test_every_chapter_has_the_same_setup_cell() -> None:
+    assert len({setup_cell(path) for path in SOURCES}) == 1
+
+
+def run_setup(folder: Path) -> subprocess.CompletedProcess[str]:
+    """In a Python that does not know the package, as where nobody installed it."""
+    hidden = "import sys; sys.path = [p for p in sys.path if 'reqpool' not in p and p != REPOSITORY]; sys.meta_path = "
+    hidden += "[f for f in sys.meta_path if 'editable' not in repr(f).lower()]\n"
+    hidden = hidden.replace("REPOSITORY", repr(str(SOURCES[0].parents[2])))
+    code = hidden + setup_cell(SOURCES[0]) + "\nprint('READY')\n"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.slow
+def test_the_setup_cell_works_in_a_clone_in_which_nothing_was_installed() -> None:
+    run = run_setup(SOURCES[0].parents[1])
+    assert "READY" in run.stdout, run.stderr
+
+
+def test_the_setup_cell_alone_says_what_to_do_in_one_sentence(tmp_path: Path) -> None:
+    run = run_setup(tmp_path)
+    last = run.stderr.strip().splitlines()[-1]
+    assert last.startswith("ModuleNotFoundError: reqpool is not here: get the whole repository")
+
+
+# ---- code to read --------------------------------------------------------------------------------------------------
+
+
+def test_source_shows_the_code_as_it_stands_with_file_and_line() -> None:
+    shown = source(ReqToTokenPool.alloc_rows, FreedTwice).data
+    assert "*reqpool/pool.py, line " in shown and "*reqpool/faulty.py, line " in shown
+    assert "```python\ndef alloc_rows(self, n: int)" in shown
+    assert "\n    def _refuse_to_free(self" in shown
+
+
+def test_prose_never_lets_markup_through() -> None:
+    assert prose("<script>`<b>`</script>") == "&lt;script&gt;<code>&lt;b&gt;</code>&lt;/script&gt;"
+
+
+# ---- questions -----------------------------------------------------------------------------------------------------
+
+
+def make_prediction(reveal: object = None) -> notebook.Question:
+    return predict("which `row`?", ["row 1", "row 2"], answer="row 2", why="because", reveal=reveal)
+
+
+def test_the_reveal_stays_locked_until_an_answer_is_committed() -> None:
+    question = make_prediction(scenarios.alloc_and_free())
+    assert question.choices.value is None
+    assert "because" not in told(question) and not has_player(question)
+    question.button.click()
+    assert "Choose an answer first" in told(question) and question.committed is None
+    question.choices.value = "row 1"
+    question.button.click()
+    assert question.committed == "row 1"
+    assert "because" in told(question) and has_player(question)
+
+
+def test_prediction_and_outcome_stand_side_by_side() -> None:
+    for chosen, verdict in (("row 1", "Not as predicted"), ("row 2", "As predicted")):
+        question = make_prediction("<p>look</p>")
+        question.choices.value = chosen
+        question.commit()
+        words = told(question)
+        assert words.index("You predicted") < words.index(chosen) < words.index("It happens")
+        assert verdict in words and "<p>look</p>" in words
+        assert question.choices.disabled and question.button.disabled
+
+
+def test_an_answer_that_cannot_be_chosen_is_the_author_s_mistake() -> None:
+    with pytest.raises(ValueError, match="'row 3' is not one of the choices"):
+        predict("which?", ["row 1"], answer="row 3", why="")
+    with pytest.raises(ValueError, match="'c' is not one of the choices"):
+        quiz([("which?", "c", {"a": "", "b": ""})])
+
+
+def test_an_exception_in_a_callback_is_shown() -> None:
+    question = make_prediction()
+
+    def broken(_: str) -> list[str]:
+        raise RuntimeError("no <explanation>")
+
+    question.explain = broken
+    question.choices.value = "row 1"
+    question.button.click()
+    assert "no &lt;explanation&gt;" in told(question)
+    assert question.committed is None and not question.button.disabled
+
+
+def test_every_answer_of_a_quiz_is_explained_whichever_is_chosen() -> None:
+    for chosen in ("`a`", "b"):
+        (question,) = quiz([("which?", "b", {"`a`": "too early", "b": "just so"})]).children
+        assert "too early" not in told(question)
+        question.choices.value = chosen
+        question.button.click()
+        assert "too early" in told(question) and "just so" in told(question)
+        assert ("(wrong, your answer)" in told(question)) == (chosen == "`a`")
+        assert ("(right, your answer)" in told(question)) == (chosen == "b")
+
+
+# ---- exercises -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def doubling(monkeypatch: pytest.MonkeyPatch) -> str:
+    """An exercise of its own for each test."""
+    monkeypatch.setattr(notebook, "EXERCISES", {})
+    judge = against(lambda n: n + n, [(0,), (1,), (2,)], show=lambda n: scenarios.one_row([1, 2], n))
+    return exercise("double", "double `n`", judge, hints=["add"], solution="    return 2 * n", praise="Well done.").data
+
+
+def test_hints_and_solution_are_folded(doubling: str) -> None:
+    assert doubling.count("<details>") == 2
+    assert "<pre>return 2 * n</pre>" in doubling
+
+
+def test_an_untouched_stub_is_not_attempted() -> None:
+    def double(n: int) -> object:
+        return ...
+
+    assert "Not attempted" in told(check(double))
+
+    def double(n: int) -> object:
+        raise NotImplementedError
+
+    assert "Not attempted" in told(check(double))
+
+
+def test_a_right_answer_is_praised() -> None:
+    def double(n: int) -> int:
+        return 2 * n
+
+    assert "Right." in told(check(double)) and "Well done." in told(check(double))
+
+
+def test_the_smallest_failing_case_is_one_sentence_and_a_player() -> None:
+    def double(n: int) -> int:
+        return n * n
+
+    verdict = check(double)
+    assert "Not yet." in told(verdict)
+    assert "<code>double(1)</code> gives <code>1</code>, wanted <code>2</code>." in told(verdict)
+    assert has_player(verdict)
+
+
+def test_a_number_is_no_truth_value() -> None:
+    exercise("truth", "say True", against(lambda: True, [()]), [], "")
+
+    def truth() -> int:
+        return 1
+
+    assert "Not yet" in told(check(truth))
+
+
+def test_the_learner_s_own_exception_is_shown_not_swallowed() -> None:
+    def double(n: int) -> int:
+        return n.twice
+
+    assert "AttributeError" in told(check(double))
+
+
+def test_the_learner_cannot_spoil_the_cases() -> None:
+    def first(numbers: list[int]) -> int:
+        return numbers.pop(0)
+
+    exercise("first", "the first", against(lambda numbers: numbers[0], [([1, 2],)]), [], "")
+    assert "Right." in told(check(first)) and "Right." in told(check(first))
+
+
+def test_a_judge_of_one_s_own_may_show_text() -> None:
+    exercise("free_form", "do it", lambda function: Failure("So not.", "a <table>"), [], "")
+
+    def free_form() -> None: ...
+
+    assert "So not." in told(check(free_form)) and "a &lt;table&gt;" in told(check(free_form))
+
+
+def test_check_of_something_else_names_the_exercises() -> None:
+    def triple(n: int) -> int:
+        return 3 * n
+
+    with pytest.raises(ValueError, match=r"no exercise 'triple' here \(known: double\)"):
+        check(triple)
+
+
+# ---- the exercises of the chapters: their own solutions are right --------------------------------------------------
+
+
+class Notebook:
+    """A chapter run as a plain script, up to where exercises are defined."""
+
+    def __init__(self, path: Path) -> None:
+        self.space: dict[str, object] = {"__name__": "chapter"}
+        self.solutions: dict[str, str] = {}
+        real = notebook.exercise
+
+        def remember(name: str, task: str, judge: object, hints: object, solution: str, praise: str = "") -> object:
+            self.solutions[name] = solution
+            return real(name, task, judge, hints, solution, praise)
+
+        notebook.exercise = remember
+        try:
+            for cell in path.read_text().split("\n# %%"):
+                if not cell.startswith(" [markdown]") and "setup" not in cell.splitlines()[0]:
+                    exec(compile("\n".join(cell.splitlines()[1:]), path.name, "exec"), self.space)
+        finally:
+            notebook.exercise = real
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_the_solutions_of_a_chapter_pass_its_own_checks(path: Path) -> None:
+    chapter = Notebook(path)
+    assert len(chapter.solutions) == 3
+    for name, solution in chapter.solutions.items():
+        assert "Not attempted" in told(check(chapter.space[name]))
+        exec(textwrap.dedent(solution), chapter.space)
+        assert "Right." in told(check(chapter.space[name])), name
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_no_exercise_is_passed_by_an_answer_that_ignores_the_question(path: Path) -> None:
+    chapter = Notebook(path)
+    for name in chapter.solutions:
+        for answer in (None, 0, [], True, (), "", ("a", "bb")):
+            function = eval(f"lambda *args: {answer!r}")
+            function.__name__ = name
+            assert "Right." not in told(check(function)), f"{name} accepts {answer!r}"
