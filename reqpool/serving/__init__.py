@@ -1,4 +1,4 @@
-"""Requests to tokens: a small but honest engine on the real pool. Scheduler, graph runner, overlap, a model that recites."""
+"""Requests to tokens: a small but honest engine on the real pool, with a model that recites."""
 
 from reqpool.serving.engine import Engine, recite
 from reqpool.serving.graph import GraphRunner

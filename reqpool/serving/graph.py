@@ -119,7 +119,7 @@ class GraphRunner:
 
     def _step(self, size: int) -> None:
         """What is captured: fixed shapes, a mask for the lengths, nothing that asks the host."""
-        rows, positions, out_slots, tokens, wanted = (buffer[:size] for buffer in self.static.values())
+        _, positions, out_slots, tokens, wanted = (buffer[:size] for buffer in self.static.values())
         skipped = (out_slots < 0)[:, None, None]  # slot -1: a store kernel that skips negative slots (vLLM)
         self.model.write(out_slots.clamp(min=0), positions, tokens, skipped)
         starts, ends = self.kv_indptr[:size, None], self.kv_indptr[1 : size + 1, None]

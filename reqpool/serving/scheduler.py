@@ -6,7 +6,8 @@
 
 A step has a budget of tokens. Running requests take one each; a prompt that does not fit goes in chunks, and keeps
 its row from chunk to chunk. `inflight_middle_chunks` goes up when a chunk that is not the last is launched and down
-when its result comes, so it is 0 on the last chunk; `kv_committed_len` counts the tokens of all launched steps (SGLang).
+when its result comes, so it is 0 on the last chunk; `kv_committed_len` counts the tokens of all launched steps. Both as
+in SGLang.
 """
 
 from __future__ import annotations
