@@ -19,8 +19,8 @@ from reqpool.kv import TokenToKVPoolAllocator
 from reqpool.pool import ReqToTokenPool
 from reqpool.serving.graph import GraphRunner
 from reqpool.serving.recite import LETTERS, Recite
-from reqpool.serving.requests import Request
-from reqpool.serving.scheduler import Entry, Scheduler, _no_fact
+from reqpool.serving.requests import Request, no_fact
+from reqpool.serving.scheduler import Entry, Scheduler
 
 
 class Engine:
@@ -48,14 +48,14 @@ class Engine:
         overlap: bool = False,
         generation_check: bool = True,
         runner: dict[str, Any] | None = None,
-        on_fact: Callable[..., None] = _no_fact,
+        on_fact: Callable[..., None] = no_fact,
         **scheduling: Any,
     ) -> None:
         self.pool, self.overlap, self.generation_check = pool, overlap, generation_check
         self.slots = TokenToKVPoolAllocator(num_slots)
         self.model = Recite(num_slots, pool.max_context_len, pool.device)
         self.scheduler = Scheduler(pool, self.slots, on_fact=on_fact, **scheduling)
-        self.runner = GraphRunner(pool, self.model, **(runner or {}))
+        self.runner = GraphRunner(pool, self.model, on_fact=on_fact, **(runner or {}))
         self.relay = torch.zeros(pool.size + 1, dtype=torch.int64, device=pool.device)  # the last letter, by row
         self.queue: list[list[Entry]] = []  # launched, not yet computed
         self.num_steps = 0

@@ -13,11 +13,14 @@ over the same buffers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from reqpool.kv import flatten_rows
 from reqpool.pool import ReqToTokenPool
 from reqpool.serving.recite import LETTERS, Recite
+from reqpool.serving.requests import no_fact
 
 WRITES = ("slot", "cell", "length")
 
@@ -49,10 +52,11 @@ class GraphRunner:
         writes: str = "slot",
         accumulate: bool = False,
         refresh_tail: bool = True,
+        on_fact: Callable[..., None] = no_fact,
     ) -> None:
         if not graph_sizes or min(graph_sizes) < 1:
             raise ValueError(f"graph_sizes must be at least 1 each, got {graph_sizes}")
-        self.pool, self.model = pool, model
+        self.pool, self.model, self.on_fact = pool, model, on_fact
         self.graph_sizes = tuple(sorted(graph_sizes))
         if writes not in WRITES:
             raise ValueError(f"writes must be one of {', '.join(WRITES)}, got {writes!r}")
@@ -92,19 +96,36 @@ class GraphRunner:
         if self.writes == "cell":  # first in the step: attention then reads the table as it is now
             rows, positions = self.static["rows"][:size], self.static["positions"][:size]
             self.pool.req_to_token[rows, positions] = self.static["out_slots"][:size].int()
+            self._tell(
+                size - n, "pad_write", "write cell [row, length - 1]: position {positions} says slot {out_slots}"
+            )
         seq_lens = self.static["positions"][:size] + 1
         flatten_rows(self.pool, self.static["rows"][:size], seq_lens, out=(self.kv_indptr, self.kv_indices))
+        self._tell(
+            size - n, "pad_read", "read row {rows} up to position {positions}; their K and V go to slot {out_slots}"
+        )
         self._replay(size)
-        self._raise_lengths(rows, self.static["rows"][:size])
+        self._raise_lengths(rows, size)
         return [LETTERS[token] for token in self.out[:n].tolist()]
 
-    def _raise_lengths(self, live: torch.Tensor, all_rows: torch.Tensor) -> None:
+    def _raise_lengths(self, live: torch.Tensor, size: int) -> None:
+        """`verified_lens` after the step: for the live rows, or for every entry of the batch."""
         if self.writes != "length":
             self.pool.verify(live, 1)
-        elif self.accumulate:
-            self.pool.verified_lens.index_add_(0, all_rows, torch.ones_like(all_rows, dtype=torch.int32))
+            return
+        lens, rows = self.pool.verified_lens, self.static["rows"][:size]
+        if self.accumulate:
+            lens.index_add_(0, rows, torch.ones_like(rows, dtype=lens.dtype))
         else:
-            self.pool.verify(all_rows, 1)
+            lens[rows] += 1  # a row named twice rises once
+        self.on_fact("verify", rows=sorted(set(live.tolist()) - {self.dummy["rows"]}))
+        how = "once for each entry" if self.accumulate else "once, however many there are"
+        self._tell(size - len(live), "pad_write", f"raise the verified length of row {{rows}}, {how}")
+
+    def _tell(self, num_dummies: int, kind: str, what: str) -> None:
+        if num_dummies and self.dummy["out_slots"] >= 0:
+            who = "1 dummy entry" if num_dummies == 1 else f"{num_dummies} dummy entries"
+            self.on_fact(kind, rows=[self.dummy["rows"]], text=f"{who}: {what.format(**self.dummy)}")
 
     def _replay(self, size: int) -> None:
         if self.pool.device.type != "cuda":

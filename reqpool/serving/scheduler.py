@@ -15,11 +15,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from reqpool.kv import TokenToKVPoolAllocator
 from reqpool.pool import ReqToTokenPool, _at_least_one
-from reqpool.serving.requests import Request
+from reqpool.serving.requests import Request, no_fact
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,10 +32,6 @@ class Entry:
     num_tokens: int
     kind: str  # "prefill" or "decode"
     last: bool  # a letter comes out: every decode, and the last chunk of a prefill
-
-
-def _no_fact(kind: str, **facts: Any) -> None:
-    """Nobody listens."""
 
 
 class Scheduler:
@@ -59,7 +54,7 @@ class Scheduler:
         chunk_size: int | None = None,
         mixed: bool = True,
         tolerant: bool = False,
-        on_fact: Callable[..., None] = _no_fact,
+        on_fact: Callable[..., None] = no_fact,
     ) -> None:
         self.pool, self.slots, self.mixed, self.tolerant, self.on_fact = pool, slots, mixed, tolerant, on_fact
         self.budget = _at_least_one("budget", budget)
