@@ -18,11 +18,15 @@ PAGE = """\
 <style>
 html {{ color-scheme: light dark; }}
 body {{ margin: 16px; background: #f7f8fa; }}
-@media (prefers-color-scheme: dark) {{ body {{ background: #0d0f13; }} }}
+h1 {{ margin: 0 2px 10px; font: 600 17px system-ui, "DejaVu Sans", sans-serif; }}
+@media (prefers-color-scheme: dark) {{ body {{ background: #0d0f13; color: #eceff4; }} }}
 </style>
 </head>
 <body>
-{fragment}</body>
+<main>
+<h1>{title}</h1>
+{fragment}</main>
+</body>
 </html>
 """
 

@@ -586,7 +586,7 @@ class CanvasGrid extends Grid {
   find(event) {
     const strip = event.target.closest(".cells");
     const row = strip?.parentElement.dataset.row;
-    if (row === undefined) return null;
+    if (row === undefined || event.target.dataset.position) return super.find(event);
     const position = Math.floor((event.clientX - strip.getBoundingClientRect().left) / this.cellWidth);
     return { row: Number(row), position: clamp(position, 0, this.tape.columns - 1) };
   }

@@ -257,7 +257,8 @@ def test_a_canvas_shows_what_changed_as_elements(open_static: OpenStatic) -> Non
     page.get_by_role("grid").focus()
     page.keyboard.press("Enter")
     page.keyboard.press("ArrowDown")
-    assert detail(page).startswith("row 1 (")
+    assert detail(page).startswith(("row 1 (r", "row 1 (free)")) and ", position 0" in detail(page)
+    assert page.evaluate("document.activeElement.dataset.row") == "1"
 
 
 def test_a_tall_canvas_makes_the_rows_in_view(open_static: OpenStatic) -> None:
