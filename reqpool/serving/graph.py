@@ -96,14 +96,11 @@ class GraphRunner:
         if self.writes == "cell":  # first in the step: attention then reads the table as it is now
             rows, positions = self.static["rows"][:size], self.static["positions"][:size]
             self.pool.req_to_token[rows, positions] = self.static["out_slots"][:size].int()
-            self._tell(
-                size - n, "pad_write", "write cell [row, length - 1]: position {positions} says slot {out_slots}"
-            )
+            self._tell(size - n, "pad_write", "write the cell of row {rows}, position {positions}: slot {out_slots}")
         seq_lens = self.static["positions"][:size] + 1
         flatten_rows(self.pool, self.static["rows"][:size], seq_lens, out=(self.kv_indptr, self.kv_indices))
-        self._tell(
-            size - n, "pad_read", "read row {rows} up to position {positions}; their K and V go to slot {out_slots}"
-        )
+        span = "position 0" if self.dummy["positions"] == 0 else "positions 0 to {positions}"
+        self._tell(size - n, "pad_read", f"read row {{rows}}, {span}; their K and V go to slot {{out_slots}}")
         self._replay(size)
         self._raise_lengths(rows, size)
         return [LETTERS[token] for token in self.out[:n].tolist()]
@@ -125,7 +122,7 @@ class GraphRunner:
     def _tell(self, num_dummies: int, kind: str, what: str) -> None:
         if num_dummies and self.dummy["out_slots"] >= 0:
             who = "1 dummy entry" if num_dummies == 1 else f"{num_dummies} dummy entries"
-            self.on_fact(kind, rows=[self.dummy["rows"]], text=f"{who}: {what.format(**self.dummy)}")
+            self.on_fact(kind, rows=[self.dummy["rows"]], text=f"{who} {what.format(**self.dummy)}")
 
     def _replay(self, size: int) -> None:
         if self.pool.device.type != "cuda":

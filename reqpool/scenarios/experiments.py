@@ -1,0 +1,264 @@
+"""The three experiments of the course: the real engine, with a safeguard taken out or not, recorded and recited.
+
+    padding    live requests in a batch of fixed size: what do the dummy entries touch, and who recites wrongly?
+    late       a forward step that lands late: which safeguard saves which landing time?
+    chunks     long prompts in pieces: what if the row is freed between them?
+
+Each returns a `Run`: the trace, what every request recited, and what it should have. The damage is what the tensors
+did; nothing here writes a wrong cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+from reqpool.faulty import FreedBetweenChunks, NoPaddingRow, NoResetOnReuse
+from reqpool.pool import ReqToTokenPool
+from reqpool.serving.engine import Engine
+from reqpool.serving.requests import Request, no_fact
+from reqpool.serving.scheduler import Entry
+from reqpool.trace import Trace, record
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What an experiment came to.
+
+    Attributes:
+        trace: every step, with the recited texts as facts; None for a run that was not recorded.
+        recited, expected: letters, by rid.
+    """
+
+    trace: Trace | None
+    recited: dict[str, str]
+    expected: dict[str, str]
+
+    @property
+    def wrong(self) -> dict[str, list[int]]:
+        """The wrong letters of each request that has some: indices into what it recited."""
+        found = {rid: wrong_letters(text, self.expected[rid]) for rid, text in self.recited.items()}
+        return {rid: indices for rid, indices in found.items() if indices}
+
+
+def wrong_letters(text: str, expected: str) -> list[int]:
+    return [i for i, (said, wanted) in enumerate(zip(text, expected, strict=False)) if said != wanted]
+
+
+# ---- padding row -----------------------------------------------------------------------------------------------------
+
+
+class LastRowPadding(ReqToTokenPool):
+    """Rows 0..size-1 are requests', the last row is the padding row (mini-sglang, LightLLM)."""
+
+    def __init__(self, size: int, max_context_len: int, device: str = "cpu", reuse: str = "fifo") -> None:
+        super().__init__(size, max_context_len, device, reuse=reuse)
+        self.padding_row = self.size
+
+    def _usable_rows(self) -> range:
+        return range(self.size)
+
+
+PADDING = {  # where dummy entries point: the pool, and what the runner is told
+    "row 0": (ReqToTokenPool, {}),
+    "off: row 0 is a request's": (NoPaddingRow, {}),
+    "last row": (LastRowPadding, {"padding_row": 4}),
+    "none, slot -1": (NoPaddingRow, {"dummy_slot": -1}),
+}
+PROMPTS = {"a": "xyz", "b": "klm", "c": "pqr", "d": "uvw"}
+
+
+def padding(
+    where: str = "row 0",
+    live: int = 2,
+    graph_size: int = 4,
+    writes: str = "cell",
+    accumulate: bool = False,
+    max_new_tokens: int = 9,
+) -> Run:
+    """`live` requests of period 3 decode in a graph of `graph_size`; `writes` as in `GraphRunner`.
+
+    >>> padding("row 0").wrong, padding("off: row 0 is a request's").recited["a"]
+    ({}, 'x·zx·zx·z')
+    """
+    pool_class, dummy = PADDING[where]
+    pool = pool_class(4, 3 + max_new_tokens, "cpu")
+    dummy_len = 2 if writes == "cell" else 1  # LightLLM's dummies have length 2
+    runner = {"graph_sizes": (graph_size,), "writes": writes, "accumulate": accumulate, "dummy_len": dummy_len, **dummy}
+    with _recorded(pool, num_slots=4 * pool.max_context_len, runner=runner) as stage:
+        reqs = [
+            stage.engine.add(Request(rid, prompt=PROMPTS[rid], max_new_tokens=max_new_tokens)) for rid in "abcd"[:live]
+        ]
+        stage.play(reqs)
+    return stage.run(reqs)
+
+
+# ---- reset on reuse --------------------------------------------------------------------------------------------------
+
+LANDINGS = (
+    "before free",
+    "after free",
+    "after a third request took the slots",
+    "after alloc",
+    "after the new owner's first step",
+    "one step later",
+)
+
+
+def late(
+    landing: int = 1,
+    late_len: int = 8,
+    reset: bool = True,
+    generation: bool = False,
+    fence: bool = False,
+    reuse: str = "fifo",
+    size: int = 3,
+    recorded: bool = True,
+) -> Run:
+    """Request a's last forward step is late: `verified_lens[row] += late_len` lands at LANDINGS[landing].
+
+    a and e run; a is aborted while its step is under way; c comes and gets the slots that a had; e ends; b comes.
+    Whether b gets a's row is up to the order of reuse and the size of the pool.
+
+    Args:
+        reset, generation, fence: the safeguards. With the fence, free waits for the step that uses the row.
+
+    >>> late(1, reset=True).wrong, list(late(1, reset=False).wrong), list(late(3, reset=True).wrong)
+    ({}, ['c', 'b'], ['c', 'b'])
+    """
+    pool = (ReqToTokenPool if reset else NoResetOnReuse)(size, 24, "cpu", reuse=reuse)
+    a, e = Request("a", prompt="abcdefgh", max_new_tokens=16), Request("e", prompt="efghijklmnop", max_new_tokens=12)
+    c, b = Request("c", prompt="klmnopqrstuv", max_new_tokens=12), Request("b", prompt="xyzw", max_new_tokens=8)
+    with _recorded(pool, 34, budget=32, runner={"graph_sizes": (4,)}, recorded=recorded) as stage:
+        engine, emit = stage.engine, stage.emit
+        for req in (a, e):
+            engine.add(req)
+        for _ in range(7):
+            stage.step([a, e])
+        row, launched = a.req_pool_idx, int(pool.generation[a.req_pool_idx])
+        emit("note", rid="a", rows=[row], text=f"request a's next step is launched on row {row}", lane="schedule")
+
+        def land(point: int) -> None:
+            if point != (0 if fence else landing):
+                return
+            now = int(pool.generation[row])
+            if generation and now != launched:
+                text = f"the late step was launched on generation {launched} of row {row}, which is {now} now: dropped"
+                emit("note", rid="a", rows=[row], text=text, lane="forward")
+                return
+            pool.verified_lens[row] += late_len
+            emit("late_write" if point else "verify", rid="a", rows=[row], lane="forward")
+
+        land(0)
+        emit("retract", rid="a", rows=[row], text="request a is aborted: it gives up row and slots", lane="schedule")
+        engine.scheduler.abort(a)
+        land(1)
+        engine.add(c)
+        stage.step([e, c])
+        engine.scheduler.abort(e)
+        land(2)
+        engine.add(b)
+        batch = engine.scheduler.next_batch()
+        land(3)
+        stage.finish(batch, [c, b])
+        land(4)
+        stage.step([c, b])
+        land(5)
+        stage.play([c, b])
+    return stage.run([c, b])
+
+
+@lru_cache(maxsize=64)
+def outcomes(late_len: int = 8, reuse: str = "fifo", size: int = 3) -> dict[tuple[bool, bool, bool], list[str]]:
+    """Who recites wrongly, for every combination of (reset, generation, fence) and every landing: "b + c", "nobody".
+
+    Each is run, unrecorded. With the fence every landing is the same run: free waits, so the step lands before it.
+    """
+    found = {}
+    for reset, generation, fence in product((False, True), repeat=3):
+        times = 1 if fence else len(LANDINGS)
+        runs = [late(at, late_len, reset, generation, fence, reuse, size, recorded=False) for at in range(times)]
+        names = [" + ".join(sorted(run.wrong)) or "nobody" for run in runs]
+        found[reset, generation, fence] = names * (len(LANDINGS) // times)
+    return found
+
+
+# ---- chunked prefill -------------------------------------------------------------------------------------------------
+
+
+def chunks(
+    prompt_len: int = 12, chunk_size: int = 4, budget: int = 6, mixed: bool = True, freed_between: bool = False
+) -> Run:
+    """A short request runs, a long prompt comes in chunks, and another short one wants a row meanwhile.
+
+    >>> chunks().wrong, list(chunks(freed_between=True).wrong)
+    ({}, ['long', 'other'])
+    """
+    pool = (FreedBetweenChunks if freed_between else ReqToTokenPool)(4, max(16, prompt_len + 4), "cpu")
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    reqs = [
+        Request("short", prompt="xyz", max_new_tokens=8),
+        Request("long", prompt=letters[:prompt_len], max_new_tokens=4),
+        Request("other", prompt="klm", max_new_tokens=6),
+    ]
+    scheduling = {"chunk_size": chunk_size, "budget": budget, "mixed": mixed}
+    with _recorded(pool, num_slots=3 * pool.max_context_len, runner={"graph_sizes": (4,)}, **scheduling) as stage:
+        for req in reqs:
+            stage.engine.add(req)
+            stage.step(reqs)
+        stage.play(reqs)
+    return stage.run(reqs)
+
+
+# ---- the stage -------------------------------------------------------------------------------------------------------
+
+
+class _Stage:
+    """An engine that steps, and is recorded while it does (or not, where only the letters count)."""
+
+    def __init__(self, engine: Engine, trace: Trace | None, emit: Callable[..., None]) -> None:
+        self.engine, self.trace, self.emit = engine, trace, emit
+        self.num_steps = 0
+
+    def step(self, reqs: Iterable[Request]) -> bool:
+        batch = self.engine.scheduler.next_batch()
+        self.finish(batch, reqs)
+        return bool(batch)
+
+    def finish(self, batch: list[Entry], reqs: Iterable[Request]) -> None:
+        """The forward lane's part of a step, its results, and what everybody has recited by then."""
+        self.num_steps += 1
+        if self.trace is not None:
+            self.trace.step = self.num_steps
+        before = {req.rid: req.output for req in reqs}
+        self.engine.scheduler.process(batch, self.engine.forward(batch))
+        said = [req for req in reqs if req.output != before[req.rid]]
+        if not batch:
+            return
+        words = ", ".join(f"{req.rid} recites {req.output[-1]}" for req in said) or "no letter comes out yet"
+        texts = [(req.rid, req.output, wrong_letters(req.output, req.expected)) for req in reqs if req.output]
+        wrong = [rid for rid, _, indices in texts if indices and rid in {req.rid for req in said}]
+        odd = f" ({' and '.join(wrong)}: wrong)" if wrong else ""
+        self.emit("note", text=f"step {self.num_steps}: {words}{odd}", texts=texts)
+
+    def play(self, reqs: Iterable[Request]) -> None:
+        for _ in range(100):
+            if not self.step(reqs):
+                return
+        raise RuntimeError("the experiment did not come to an end")
+
+    def run(self, reqs: Iterable[Request]) -> Run:
+        return Run(self.trace, {req.rid: req.output for req in reqs}, {req.rid: req.expected for req in reqs})
+
+
+@contextmanager
+def _recorded(
+    pool: ReqToTokenPool, num_slots: int, budget: int = 16, recorded: bool = True, **settings: Any
+) -> Iterator[_Stage]:
+    with record(pool) if recorded else nullcontext() as trace:
+        emit = trace.emit if trace is not None else no_fact
+        yield _Stage(Engine(pool, num_slots, budget=budget, tolerant=True, on_fact=emit, **settings), trace, emit)
