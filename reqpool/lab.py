@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import ipywidgets as widgets
 import torch
@@ -21,6 +22,7 @@ import torch
 from reqpool import scenarios
 from reqpool.faulty import FreedTwice
 from reqpool.notebook import note, player, prose, showing_errors, text_box
+from reqpool.player import Player
 from reqpool.pool import Req, ReqToTokenPool
 from reqpool.scenarios.alloc_free import ORDERS
 from reqpool.trace import Trace, record
@@ -71,17 +73,14 @@ def _wide() -> widgets.Layout:
 
 
 def side_by_side(broken: Trace, mended: Trace, labels: tuple[str, str] = ("broken", "mended")) -> widgets.HBox:
-    """Two players that move together: the browser links their steps, without the kernel."""
-    pair = [player(broken), player(mended)]
+    """Two players that move together; the browser sees to that, without the kernel."""
+    group = uuid4().hex  # several notebooks share one page in JupyterLab: a number would not do
+    pair = [player(trace, group=group) for trace in (broken, mended)]
     heads = [text_box(f"<strong>{prose(label)}</strong>") for label in labels]
-    if all(hasattr(one, "step") for one in pair):
-        links = [widgets.jslink((pair[0], name), (pair[1], name)) for name in ("step", "playing")]
-    else:
-        links = []
     half = widgets.Layout(flex="1 1 28em", min_width="0", width="auto")
     columns = [widgets.VBox([head, one], layout=half) for head, one in zip(heads, pair, strict=True)]
     box = widgets.HBox(columns, layout=widgets.Layout(flex_flow="row wrap", width="100%"))
-    box.players, box.links = pair, links
+    box.players = pair
     return box
 
 
@@ -97,9 +96,10 @@ def follow() -> Lab:
         if built.get("for") != (prompt_a, prompt_b, decoded):
             built["trace"], built["reqs"], built["pool"] = _two_requests(prompt_a, prompt_b, decoded)
             built["for"] = (prompt_a, prompt_b, decoded)
-            shown.trace = built["trace"]
-            if hasattr(shown, "step"):
-                shown.step = len(built["trace"])
+            with shown.hold_sync():  # one message: the new trace, at its end
+                shown.trace = built["trace"]
+                if isinstance(shown, Player):
+                    shown.step = len(built["trace"])
         trail.value = _trail(built["pool"], built["reqs"][request], position)
 
     controls = {
@@ -172,7 +172,7 @@ def table_cost(size: int = 256, max_context_len: int = 4096) -> Lab:
 
     def rebuild(size: int, max_context_len: int) -> None:
         sentence = cost_sentence(size, max_context_len)
-        drawing = charts.svg(charts.table_memory(size, max_context_len), label=sentence)
+        drawing = charts.svg(charts.table_memory(size, max_context_len), label=sentence.replace("**", ""))
         picture.value = (
             f'{note(prose(sentence))}<div style="max-width: 760px; '
             f'color: var(--jp-content-font-color1, inherit)">{drawing}</div>'

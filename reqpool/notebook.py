@@ -33,7 +33,8 @@ import torch
 from IPython.display import HTML, Markdown
 
 import reqpool
-from reqpool.player import Player, to_html
+from reqpool.player import Player
+from reqpool.player.page import to_fragment
 from reqpool.trace import Trace
 
 # ---- the self-check ------------------------------------------------------------------------------------------------
@@ -126,11 +127,14 @@ def error_text(details: str) -> str:
     return f'<div role="alert">{note(f"<strong>This failed:</strong> {escape(last)}{folded}", BAD)}</div>'
 
 
-def player(trace: Trace, step: int = 0) -> Player | FramedPlayer:
-    """A player that can stand among widgets; with REQPOOL_STATIC=1 one that needs no third-party widget."""
+def player(trace: Trace, step: int = 0, group: str = "") -> Player | FramedPlayer:
+    """A player that can stand among widgets; with REQPOOL_STATIC=1 one that needs no third-party widget.
+
+    Players of one group (any name) move together; framed ones do not.
+    """
     if os.environ.get("REQPOOL_STATIC", "") not in ("", "0"):
         return FramedPlayer(trace, step=step)
-    return Player(trace, step=step)
+    return Player(trace, step=step, group=group)
 
 
 class FramedPlayer(widgets.HTML):
@@ -150,8 +154,8 @@ class FramedPlayer(widgets.HTML):
 
     def _show(self, trace: Trace, step: int) -> None:
         self._trace = trace
-        height = 330 + 34 * trace.first.table.shape[0]
-        page = escape(to_html(trace, step=step))
+        height = 440 + 34 * trace.first.table.shape[0]
+        page = escape(to_fragment(trace, step=step))
         self.value = f'<iframe title="player" srcdoc="{page}" style="width: 100%; height: {height}px; border: 0">'
 
 

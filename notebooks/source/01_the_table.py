@@ -340,7 +340,7 @@ def misleads(function):
 
 exercise(
     "two_texts",
-    "return two texts, at most 7 letters each: the first request writes the first, ends, and the second gets its row. Choose them so that the reader who stops at the first zero reads the second text wrongly; other ones than *horse* and *dog*.",
+    "return two texts, at most 7 letters each: the first request writes the first, ends, and the second gets its row. Choose them so that the reader who stops at the first zero reads the second text wrongly; other ones than horse and dog.",
     misleads,
     hints=["When is there something left to read, after the second text?"],
     solution="""

@@ -102,9 +102,11 @@ def test_the_second_free_damages_the_broken_pool_only_and_both_stand_at_the_same
         assert max(map(len, mended.snapshot(len(mended)).owners.values())) == 1
 
 
-def test_side_by_side_links_step_and_play_in_the_browser() -> None:
-    pair = lab.side_by_side(scenarios.free_twice(FreedTwice), scenarios.free_twice())
-    assert {(link.source[1], link.target[1]) for link in pair.links} == {("step", "step"), ("playing", "playing")}
+def test_players_side_by_side_are_a_group_of_their_own() -> None:
+    first, second = (lab.side_by_side(scenarios.free_twice(FreedTwice), scenarios.free_twice()) for _ in range(2))
+    groups = [{one.group for one in players(pair)} for pair in (first, second)]
+    assert [len(group) for group in groups] == [1, 1]
+    assert groups[0] != groups[1] and "" not in groups[0]
 
 
 def test_follow_names_the_slot_that_the_table_holds() -> None:
