@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from reqpool.kv import TokenToKVPoolAllocator
 from reqpool.pool import ReqToTokenPool, _at_least_one
 from reqpool.serving.requests import Request, no_fact
 
@@ -38,6 +38,7 @@ class Scheduler:
     """Continuous batching over a pool of rows and a pool of slots.
 
     Args:
+        slots: a `TokenToKVPoolAllocator`, or what counts as one does (`reqpool.serving.counts`).
         budget: tokens a step may compute.
         chunk_size: prompt tokens of one request a step may compute; None: as the budget allows.
         mixed: prefill and decode share a step; otherwise a step with prefill work decodes nothing.
@@ -49,7 +50,7 @@ class Scheduler:
     def __init__(
         self,
         pool: ReqToTokenPool,
-        slots: TokenToKVPoolAllocator,
+        slots: Any,
         budget: int = 64,
         chunk_size: int | None = None,
         mixed: bool = True,
@@ -105,6 +106,9 @@ class Scheduler:
             victim = min(self.running, key=lambda req: (req.output_len, -req.prompt_len))
             self.retract(victim)
             reqs = self.running[: self.budget]
+        return self._launch_decodes(reqs)
+
+    def _launch_decodes(self, reqs: list[Request]) -> list[Entry]:
         return [self._launch(req, 1, "decode") for req in reqs]
 
     def _prefills(self, budget: int) -> list[Entry]:
@@ -138,7 +142,7 @@ class Scheduler:
     def _launch(self, req: Request, n: int, kind: str) -> Entry:
         start, row = req.computed_len, req.req_pool_idx
         last = kind == "decode" or self._finishes(req, n)
-        self.pool.append(req, self.slots.alloc(n))
+        self._reserve(req, n)
         req.computed_len = req.kv_committed_len = start + n
         if kind == "prefill":
             req.state = "running" if last else "prefilling"
@@ -148,10 +152,18 @@ class Scheduler:
                 self.running.append(req)
         return Entry(req, row, int(self.pool.generation[row]), start, n, kind, last)
 
+    def _reserve(self, req: Request, n: int) -> None:
+        self.pool.append(req, self.slots.alloc(n))
+
     # ---- result --------------------------------------------------------------------------------------------------
 
-    def process(self, entries: list[Entry], letters: dict[int, str]) -> None:
-        """Take a step's results: `letters` by the entry's index. What no longer concerns its request is dropped."""
+    def process(self, entries: list[Entry], letters: dict[int, str]) -> list[Request]:
+        """Take a step's results: `letters` by the entry's index. What no longer concerns its request is dropped.
+
+        Returns:
+            the requests that have finished by it.
+        """
+        finished = []
         for i, entry in enumerate(entries):
             req = entry.req
             if not self.concerns(entry):
@@ -161,8 +173,13 @@ class Scheduler:
             elif i in letters:
                 req.take(letters[i])
                 if req.output_len >= req.max_new_tokens:
-                    self.running.remove(req)
-                    self._release(req, "finished")
+                    self._finish(req)
+                    finished.append(req)
+        return finished
+
+    def _finish(self, req: Request) -> None:
+        self.running.remove(req)
+        self._release(req, "finished")
 
     def concerns(self, entry: Entry) -> bool:
         """Is this step still the business of the request that holds the row?"""
@@ -199,6 +216,12 @@ class Scheduler:
             raise ValueError(f"request {req.rid!r} is not in this scheduler")
 
     def _release(self, req: Request, state: str) -> None:
+        self._give_back_slots(req)
+        self.pool.free(req)
+        req.computed_len = req.kv_committed_len = req.inflight_middle_chunks = 0
+        req.state = state
+
+    def _give_back_slots(self, req: Request) -> None:
         row = req.req_pool_idx
         slots = self.pool.req_to_token[row, : int(self.pool.alloced_lens_cpu[row])]
         try:
@@ -209,6 +232,3 @@ class Scheduler:
             own = self.slots.free_what_is_taken(slots)
             text = f"request {req.rid} gives back {own} of its {len(slots)} slots, the others leak: {error}"
             self.on_fact("note", rid=req.rid, rows=(row,), text=text)
-        self.pool.free(req)
-        req.computed_len = req.kv_committed_len = req.inflight_middle_chunks = 0
-        req.state = state
