@@ -198,7 +198,7 @@ def chunks(
     >>> chunks().wrong, list(chunks(freed_between=True).wrong)
     ({}, ['long', 'other'])
     """
-    pool = (FreedBetweenChunks if freed_between else ReqToTokenPool)(4, max(16, prompt_len + 4), "cpu")
+    pool = (FreedBetweenChunks if freed_between else ReqToTokenPool)(4, max(11, prompt_len + 4), "cpu")
     letters = "abcdefghijklmnopqrstuvwxyz"
     reqs = [
         Request("short", prompt="xyz", max_new_tokens=8),
@@ -225,6 +225,8 @@ class _Stage:
         self.num_steps = 0
 
     def step(self, reqs: Iterable[Request]) -> bool:
+        if self.trace is not None:
+            self.trace.step = self.num_steps + 1  # what the schedule lane launches is part of the step
         batch = self.engine.scheduler.next_batch()
         self.finish(batch, reqs)
         return bool(batch)
