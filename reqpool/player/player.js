@@ -5,6 +5,8 @@
 //   Row        one row's label and lengths
 //   Grids      the table: elements (to 2,048 cells), strips of canvas (to 65,535), an aggregate of them (beyond)
 //   SlotStrip  the same numbers seen from the KV cache
+//   Recital    what each request has recited so far (only where a trace says so)
+//   Lanes      the events of the schedule and the forward lane in time, and the arrow of a late write (likewise)
 //   Player     one view: sentence, free rows, table, slots, transport, keys, theme
 //
 // In a notebook: the default export (anywidget calls it once per widget). On a page: mount(root, tape, options).
@@ -20,10 +22,13 @@ const STATES = ["empty", "live", "stale", "padding"];
 const HUES = ["0 114 178", "213 94 0", "0 158 115", "204 121 167", "230 159 0", "86 180 233"]; // Okabe-Ito
 const SIGNS = ["solid", "dashed", "dotted", "double"]; // underlines, when the hues have been used up
 const NEUTRAL = { hue: "128 136 150", sign: "solid" };
+const LANES = ["schedule", "forward"];
 const TALL = new Set(["alloc", "free", "late_write", "refuse", "retract", "clear"]);
 
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 const count = (n) => n.toLocaleString("en");
+const listed = (words) => new Intl.ListFormat("en").format(words);
+const plural = (n, thing) => `${count(n)} ${thing}${n === 1 ? "" : "s"}`;
 
 function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -36,6 +41,12 @@ function h(tag, attributes = {}, ...children) {
 function set(element, name, value) {
   if (value === null) element.removeAttribute(name);
   else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
+}
+
+function svg(tag, attributes) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  return element;
 }
 
 function setText(element, text) {
@@ -72,6 +83,28 @@ function triples(runs) {
   return cells;
 }
 
+/** Of rising numbers: "position 3", "positions 0 and 3 to 5". */
+function ranges(thing, numbers) {
+  const runs = [];
+  for (const n of numbers) {
+    if (runs.at(-1)?.[1] === n - 1) runs.at(-1)[1] = n;
+    else runs.push([n, n]);
+  }
+  const said = runs.slice(0, 5).map(([from, to]) => (from === to ? `${from}` : `${from} to ${to}`));
+  if (runs.length > 5) said.push(`${runs.length - 5} more places`);
+  return `${thing}${numbers.length === 1 ? "" : "s"} ${listed(said)}`;
+}
+
+/** n lines, of which these are news: [which, label, letters kept of the line before, letters added, wrong ones]. */
+function recited(before, [n, ...news]) {
+  const lines = before.slice(0, n);
+  for (const [i, label, kept, added, wrong] of news) {
+    const text = [...(before[i]?.text ?? "")].slice(0, kept).join("") + added;
+    lines[i] = { label, text, wrong: sums(wrong) };
+  }
+  return lines;
+}
+
 class Tape {
   static async decode(text) {
     if (typeof DecompressionStream === "undefined") throw new Error("this browser has no DecompressionStream");
@@ -87,7 +120,13 @@ class Tape {
     this.step = 0;
     this.last = events.length;
     this.table = new Array(rows); // a row exists once a cell of it is not zero
-    for (const event of events) if (event.cells) event.cells = triples(event.cells);
+    this.texts = [[]]; // what is recited after k events
+    for (const event of events) {
+      if (event.cells) event.cells = triples(event.cells);
+      if (event.wrong) event.wrong = new Set(event.wrong);
+      this.texts.push(event.texts ? recited(this.texts.at(-1), event.texts) : this.texts.at(-1));
+    }
+    this.touched = new Set(); // rows that may look different since they were drawn
     const cells = triples(first.cells);
     for (let i = 0; i < cells.length; i += 3) this.put(cells[i], cells[i + 2]);
     this.lengths = [first.verified, first.alloced, first.mirror ?? first.alloced.slice(), first.generation];
@@ -127,16 +166,18 @@ class Tape {
     return this.slot(row, position) ? 2 : 0;
   }
 
-  /** Go to the state after k events; returns the rows that may look different now. */
+  /** Go to the state after k events. */
   seek(k) {
-    const touched = new Set(this.event?.rows);
-    while (this.step < k) this.apply(this.events[this.step++], true, touched);
-    while (this.step > k) this.apply(this.events[--this.step], false, touched);
-    for (const row of this.event?.rows ?? []) touched.add(row);
-    return touched;
+    k = clamp(k, 0, this.last);
+    if (k === this.step) return;
+    for (const row of this.event?.rows ?? []) this.touched.add(row);
+    while (this.step < k) this.apply(this.events[this.step++], true);
+    while (this.step > k) this.apply(this.events[--this.step], false);
+    for (const row of this.event?.rows ?? []) this.touched.add(row);
   }
 
-  apply({ cells = [], lens = [], owners = [], free }, forward, touched) {
+  apply({ cells = [], lens = [], owners = [], free }, forward) {
+    const { touched } = this;
     for (let i = 0; i < cells.length; i += 3) touched.add(this.put(cells[i], cells[i + (forward ? 2 : 1)]));
     for (let i = 0; i < lens.length; i += 4) {
       this.lengths[lens[i]][lens[i + 1]] = lens[i + (forward ? 3 : 2)];
@@ -163,8 +204,44 @@ class Tape {
     return (this.event?.cells ?? []).filter((_, i) => i % 3 === 0);
   }
 
-  caption() {
-    return { kind: this.event?.kind ?? "start", text: this.captions[this.step] };
+  /** The cells, as flat indices, that are wrong at this step. */
+  get wrong() {
+    return this.event?.wrong ?? new Set();
+  }
+
+  /** The rows that a late write hits at this step. */
+  get hit() {
+    return this.event?.kind === "late_write" ? this.event.rows : [];
+  }
+
+  caption(k = this.step) {
+    const { kind = "start", wrong } = this.events[k - 1] ?? {};
+    return { kind, text: wrong ? `${this.captions[k]} Wrong here: ${this.where(wrong)}.` : this.captions[k] };
+  }
+
+  /** Cells in words: "row 1, positions 2 to 4; row 3, position 0". */
+  where(flats) {
+    const rows = new Map();
+    for (const flat of [...flats].sort((a, b) => a - b)) {
+      const row = Math.floor(flat / this.columns);
+      rows.set(row, [...(rows.get(row) ?? []), flat % this.columns]);
+    }
+    const said = [...rows].slice(0, 4).map(([row, positions]) => `row ${row}, ${ranges("position", positions)}`);
+    return [...said, ...(rows.size > 4 ? [`and ${rows.size - 4} more rows`] : [])].join("; ");
+  }
+
+  /** Where other traces, with tables of this size, are not the same at their step: cells by slot, rows by lengths. */
+  differences(others) {
+    const [cells, rows] = [new Set(), new Set()];
+    for (const { table, verified, alloced } of others) {
+      for (let row = 0; row < this.rows; row++) {
+        if (this.verified[row] !== verified[row] || this.alloced[row] !== alloced[row]) rows.add(row);
+        const [mine, theirs] = [this.table[row], table[row]];
+        for (let p = 0; (mine || theirs) && p < this.columns; p++)
+          if ((mine?.[p] ?? 0) !== (theirs?.[p] ?? 0)) cells.add(row * this.columns + p);
+      }
+    }
+    return { cells, rows };
   }
 
   owner(row) {
@@ -190,10 +267,11 @@ class Tape {
   describe(row, position) {
     const [slot, state, { name, kind }] = [this.slot(row, position), STATES[this.state(row, position)], this.owner(row)];
     const where = `row ${row} (${kind === "padding" ? "padding row" : name}), position ${position}`;
-    if (state === "empty") return `${where}: empty`;
+    const wrong = this.wrong.has(row * this.columns + position) ? ", wrong" : "";
+    if (state === "empty") return `${where}: empty${wrong}`;
     const known = position < this.verified[row] ? "verified" : "not yet verified";
     const words = { live: `live, ${known}`, stale: "stale, beyond the row's length", padding: "no request's" }[state];
-    return `${where} \u2192 slot ${slot}, ${words}`;
+    return `${where} \u2192 slot ${slot}, ${words}${wrong}`;
   }
 
   /** Every cell that names this slot, as flat indices; slot 0 means no slot except in live cells. */
@@ -215,6 +293,7 @@ class Playhead {
   playing = false;
   listeners = new Set();
   lasts = new Map(); // who -> its last step; the longest trace counts, shorter ones wait at their ends
+  players = new Set();
 
   /** Every widget loads this module anew, so groups are kept where all can see them. */
   static of(group, speed) {
@@ -303,6 +382,7 @@ class Row {
     setText(this.name, owner.name);
     set(this.head, "title", `row ${row}: ${owner.name}`);
     this.head.classList.toggle("now", tape.event?.rows?.includes(row) ?? false);
+    set(this.head, "data-hit", tape.hit.includes(row) ? "" : null);
 
     const [verified, alloced, faults] = [tape.verified[row], tape.alloced[row], tape.faults(row)];
     const unused = owner.kind === "padding" && !faults.length;
@@ -331,6 +411,7 @@ class Grid {
     this.element = h("div", { role: "grid", class: `grid ${kind}`, tabindex: "0", "aria-label": label, ...size });
     this.element.append(h("div", { role: "rowgroup", class: "top" }, header), this.body);
     [this.x, this.y] = [0, 0];
+    this.differing = { cells: new Set(), rows: new Set() };
     this.element.addEventListener("scroll", () => this.scrolled());
   }
 
@@ -347,18 +428,32 @@ class Grid {
     this.above = this.body.offsetTop - head.offsetHeight;
   }
 
-  /** Bring the just-changed cell into view. */
+  /** Bring the just-changed cell into view, or the row where a late write changed a length only. */
   follow() {
     const flat = this.tape.changed[0];
-    if (flat !== undefined) this.reveal(Math.floor(flat / this.tape.columns), flat % this.tape.columns);
+    if (flat !== undefined) this.reveal(...this.at(flat));
+    else if (this.tape.hit.length) this.reveal(this.tape.hit[0]);
   }
 
   /** Scroll the box, never the page, until the cell is clear of the sticky labels. */
   reveal(row, position) {
     const { x, y, inside, above, cellWidth, rowHeight } = this;
-    const [left, top] = [position * cellWidth, above + row * rowHeight];
+    const [left, top] = [position === undefined ? x : position * cellWidth, above + row * rowHeight];
     if (left < x || left + cellWidth > x + inside.width) this.element.scrollLeft = left - (inside.width - cellWidth) / 2;
     if (top < y || top + rowHeight > y + inside.height) this.element.scrollTop = top - (inside.height - rowHeight) / 2;
+  }
+
+  /** The middle of a row, as far down as the box shows it. */
+  middleOf(row) {
+    const { offsetTop, clientHeight } = this.element;
+    const y = this.body.offsetTop + (row + 0.5) * this.rowHeight - this.element.scrollTop;
+    return offsetTop + clamp(y, this.body.offsetTop - this.above, clientHeight);
+  }
+
+  /** Corner marks on what the other players of a group show otherwise. */
+  differ(found) {
+    for (const { row, lengths } of this.views.values()) set(lengths, "data-differs", found.rows.has(row) ? "" : null);
+    this.differing = found;
   }
 
   /** The row and position that an event is about. */
@@ -371,8 +466,15 @@ class Grid {
     const [slot, state] = [this.tape.slot(row, position), STATES[this.tape.state(row, position)]];
     set(cell, "data-slot", slot);
     set(cell, "data-state", state);
-    set(cell, "aria-label", state === "empty" ? `position ${position}, empty` : `position ${position}, slot ${slot}, ${state}`);
+    const wrong = this.tape.wrong.has(row * this.tape.columns + position);
+    const words = state === "empty" ? "empty" : `slot ${slot}, ${state}`;
+    set(cell, "aria-label", `position ${position}, ${words}${wrong ? ", wrong" : ""}`);
+    set(cell, "data-wrong", wrong ? "" : null);
     if (withText) setText(cell, state === "empty" ? "" : String(slot));
+  }
+
+  at(flat) {
+    return [Math.floor(flat / this.tape.columns), flat % this.tape.columns];
   }
 
   newCell(row, position) {
@@ -399,8 +501,7 @@ class ElementGrid extends Grid {
       cells.append(...this.cells.slice(-tape.columns));
       this.body.append(element);
     }
-    this.marked = [];
-    this.lit = [];
+    [this.marked, this.wrong, this.lit] = [[], [], []];
   }
 
   layout() {
@@ -424,11 +525,16 @@ class ElementGrid extends Grid {
         this.fillCell(this.cells[flat], row, p, true);
       }
     }
-    for (const flat of this.marked) set(this.cells[flat], "data-changed", null), set(this.cells[flat], "data-wrong", null);
-    const wrong = tape.event?.wrong ?? [];
-    this.marked = [...tape.changed, ...wrong];
-    for (const flat of tape.changed) set(this.cells[flat], "data-changed", "");
-    for (const flat of wrong) set(this.cells[flat], "data-wrong", "");
+    for (const flat of this.marked) set(this.cells[flat], "data-changed", null);
+    for (const flat of (this.marked = tape.changed)) set(this.cells[flat], "data-changed", "");
+    for (const flat of [...this.wrong, ...tape.wrong]) this.fillCell(this.cells[flat], ...this.at(flat), true);
+    this.wrong = tape.wrong;
+  }
+
+  differ(found) {
+    for (const flat of this.differing.cells) if (!found.cells.has(flat)) set(this.cells[flat], "data-differs", null);
+    for (const flat of found.cells) set(this.cells[flat], "data-differs", "");
+    super.differ(found);
   }
 
   light(flats) {
@@ -506,6 +612,7 @@ class CanvasGrid extends Grid {
       this.body.append(view.element);
     }
     this.draw(fresh);
+    this.differ(this.differing);
   }
 
   draw(touched) {
@@ -542,16 +649,17 @@ class CanvasGrid extends Grid {
   overlay(...extra) {
     const { tape } = this;
     const changed = new Set(tape.changed.slice(0, MAX_MARKED));
-    const wrong = new Set((tape.event?.wrong ?? []).slice(0, MAX_MARKED));
+    const wrong = [...tape.wrong].slice(0, MAX_MARKED);
+    const differs = this.differing.cells;
     const lit = new Set(this.lit.slice(0, MAX_MARKED));
-    const wanted = new Set([...changed, ...wrong, ...lit, ...extra]);
+    const wanted = new Set([...changed, ...wrong, ...lit, ...[...differs].slice(0, MAX_MARKED), ...extra]);
     for (const [flat, cell] of this.overlays) {
       if ((wanted.has(flat) && cell.isConnected) || cell === document.activeElement) continue;
       cell.remove();
       this.overlays.delete(flat);
     }
     for (const flat of wanted) {
-      const [row, position] = [Math.floor(flat / tape.columns), flat % tape.columns];
+      const [row, position] = this.at(flat);
       const view = this.views.get(row);
       if (!view) continue;
       let cell = this.overlays.get(flat);
@@ -563,7 +671,7 @@ class CanvasGrid extends Grid {
       }
       this.fillCell(cell, row, position, false);
       set(cell, "data-changed", changed.has(flat) ? "" : null);
-      set(cell, "data-wrong", wrong.has(flat) ? "" : null);
+      set(cell, "data-differs", differs.has(flat) ? "" : null);
       cell.classList.toggle("lit", lit.has(flat));
     }
   }
@@ -581,6 +689,11 @@ class CanvasGrid extends Grid {
   light(flats) {
     this.lit = flats;
     this.overlay();
+  }
+
+  differ(found) {
+    super.differ(found);
+    if (this.cellWidth) this.overlay();
   }
 
   find(event) {
@@ -653,6 +766,116 @@ class SlotStrip {
   }
 }
 
+/** The texts are the proof: where a cell, a slot or a length is wrong, sooner or later a letter is. */
+class Recital {
+  constructor(tape) {
+    this.tape = tape;
+    this.shown = [];
+    const longest = [];
+    for (const lines of new Set(tape.texts))
+      lines.forEach(({ text }, i) => (longest[i] = text.length > (longest[i] ?? "").length ? text : (longest[i] ?? "")));
+    this.views = longest.map((text) => {
+      // the longest text keeps its room, so that nothing moves when letters come and go
+      const view = { label: h("span", { class: "label" }), letters: h("span", { class: "letters", role: "img" }) };
+      view.element = h("p", { "data-unsaid": "" }, view.label, h("span", { class: "room", "data-longest": text }, view.letters));
+      return view;
+    });
+    this.element = h("div", { class: "recital", role: "group", "aria-label": "What the requests recite" });
+    this.element.append(...this.views.map((view) => view.element));
+    this.element.hidden = !this.views.length;
+  }
+
+  draw() {
+    const lines = this.tape.texts[this.tape.step];
+    this.views.forEach(({ element, label, letters }, i) => {
+      const line = lines[i];
+      if (line === this.shown[i]) return;
+      set(element, "data-unsaid", line ? null : "");
+      if (!line) return;
+      const { text, wrong } = line;
+      const bad = new Set(wrong);
+      const spelt = Array.from(text, (letter, j) => (bad.has(j) ? h("b", { "data-wrong": "" }, letter) : letter));
+      setText(label, `request ${line.label} recites`);
+      letters.replaceChildren(...(text ? spelt : [h("span", { class: "muted" }, "nothing yet")]));
+      letters.normalize(); // one text node for each run of right letters
+      const numbers = wrong.map((j) => j + 1);
+      const verdict = wrong.length ? `: ${ranges("letter", numbers)} ${wrong.length === 1 ? "is" : "are"} wrong` : "";
+      set(letters, "aria-label", `${text || "nothing yet"}${verdict}`);
+    });
+    this.shown = lines;
+  }
+}
+
+/** Marks on a line as long as the trace, one for each event: its colour is the owner's, height and dashes the kind's. */
+function ticks(tape, belongs = () => true) {
+  const paths = new Map();
+  tape.events.forEach((event, i) => {
+    const { kind, rid, owners } = event;
+    if (!belongs(event)) return;
+    const { hue } = tape.colours.get(rid ?? owners?.[0]?.slice(1).flat()[0]) ?? NEUTRAL;
+    const key = `${hue}|${TALL.has(kind) ? "tall" : "short"} tick-${kind}`;
+    paths.set(key, `${paths.get(key) ?? ""}M${i + 1} ${TALL.has(kind) ? 0 : 5}V12`);
+  });
+  const line = svg("svg", { viewBox: `0 0 ${Math.max(tape.last, 1)} 12`, preserveAspectRatio: "none", "aria-hidden": "true" });
+  line.style.setProperty("--tick", `${clamp(300 / tape.last, 1, 3)}px`);
+  for (const [key, d] of paths) {
+    const [hue, kind] = key.split("|");
+    line.appendChild(svg("path", { class: kind, d })).style.setProperty("--hue", hue);
+  }
+  return line;
+}
+
+class Lanes {
+  constructor(tape, line) {
+    this.tape = tape;
+    this.tracks = LANES.map((lane) => {
+      const steps = tape.events.flatMap((event, i) => (event.lane === lane ? [i + 1] : []));
+      const [veil, here] = [h("i", { class: "veil" }), h("i", { class: "here" })];
+      const element = h("div", { class: "track", role: "img", "data-lane": lane, "data-events": steps.length });
+      element.append(ticks(tape, (event) => event.lane === lane), veil, here);
+      return { lane, steps, element, veil, here };
+    });
+    [this.shaft, this.heads] = [svg("path", { class: "shaft" }), svg("path", { class: "heads" })];
+    this.arrow = svg("svg", { class: "arrow", "aria-hidden": "true" });
+    this.arrow.append(this.shaft, this.heads);
+    const label = (words) => h("span", { class: "label" }, words);
+    this.element = h("div", { class: "lanes" }, label("time"), line);
+    for (const { lane, element } of this.tracks) this.element.append(label(`${lane} lane`), element);
+  }
+
+  /** Whoever wrote late, it was the forward lane. */
+  laneNow() {
+    return this.tape.event?.lane ?? (this.tape.hit.length ? "forward" : undefined);
+  }
+
+  draw() {
+    const { tape } = this;
+    const at = `${(100 * tape.step) / Math.max(tape.last, 1)}%`;
+    const now = this.laneNow();
+    const hit = tape.hit.length ? `, which hits ${ranges("row", [...tape.hit].sort((a, b) => a - b))}` : "";
+    for (const { lane, steps, element, veil, here } of this.tracks) {
+      veil.style.left = here.style.left = at;
+      set(element, "data-now", lane === now ? "" : null);
+      const played = steps.filter((step) => step <= tape.step).length;
+      const event = lane === now ? `; now: ${tape.event.kind.replace("_", " ")}${hit}` : "";
+      set(element, "aria-label", `${lane} lane: ${played} of ${plural(steps.length, "event")} played${event}`);
+    }
+    set(this.arrow, "data-rows", tape.hit.join(" ") || null);
+  }
+
+  /** From the forward lane, round the table's left edge, into each row: it covers no number. Reads the layout. */
+  point(grid) {
+    const { hit } = this.tape;
+    if (!hit.length) return;
+    const [box, from] = [this.arrow, this.tracks[1].here].map((element) => element.getBoundingClientRect());
+    const [x, y] = [from.left + from.width / 2 - box.left, from.bottom - box.top];
+    const bend = grid.element.offsetTop - 5;
+    const into = hit.slice(0, 8).map((row) => grid.middleOf(row));
+    set(this.shaft, "d", `M${x} ${y}V${bend}H7${into.map((row) => `M7 ${bend}V${row}H12`).join("")}`);
+    set(this.heads, "d", into.map((row) => `M11 ${row - 5}L19 ${row}L11 ${row + 5}Z`).join(""));
+  }
+}
+
 /** A square of slanting lines: rising ones mean stale, falling ones the padding row. */
 function hatch(ink, size, rising) {
   const tile = h("canvas", { width: size, height: size });
@@ -705,6 +928,8 @@ class Player {
   destroy() {
     this.listening.abort();
     for (const undo of this.undo) undo();
+    this.head.players.delete(this);
+    this.head.tell();
     this.root.replaceChildren();
   }
 
@@ -735,14 +960,22 @@ class Player {
     this.says = h("p", { class: "says", role: "status", "aria-live": "polite" });
     this.free = h("p", { class: "free" });
     this.detail = h("p", { class: "detail" });
-    this.root.replaceChildren(this.says, this.free, this.grid.element, this.detail, this.strip.element, this.transport(), this.legend());
+    this.differs = h("p", { class: "differs", role: "note" });
+    this.recital = new Recital(tape);
+    const below = [this.detail, this.strip.element, this.recital.element, this.transport(), this.legend()];
+    this.lanes = tape.events.some((event) => event.lane) ? new Lanes(tape, this.line) : null; // takes the time line up to it
+    const lanes = this.lanes ? [this.lanes.element, this.lanes.arrow] : [];
+    this.root.replaceChildren(this.says, this.differs, this.free, ...lanes, this.grid.element, ...below);
+    this.grid.element.addEventListener("scroll", () => this.lanes?.point(this.grid));
     this.resized.disconnect();
     this.resized.observe(this.root);
     this.pointed = null;
     this.settle();
     this.width = null;
     this.layout();
-    this.draw(true);
+    this.shown = null;
+    this.head.players.add(this);
+    this.head.tell();
   }
 
   transport() {
@@ -763,30 +996,8 @@ class Player {
     const range = { type: "range", min: 0, max: this.tape.last, step: 1, value: 0, "aria-label": "Step" };
     this.scrubber = h("input", { ...range, "data-lm-suppress-shortcuts": "true" });
     this.scrubber.addEventListener("input", () => head.move(Number(this.scrubber.value)));
-    const line = h("div", { class: "line" }, this.ticks(), this.scrubber);
-    return h("div", { class: "transport" }, h("div", { class: "buttons" }, ...buttons), line);
-  }
-
-  /** One mark for each event, drawn once: its colour is the owner's, its height and dashes the kind's. */
-  ticks() {
-    const paths = new Map();
-    this.tape.events.forEach(({ kind, rid, owners }, i) => {
-      const { hue } = this.tape.colours.get(rid ?? owners?.[0]?.slice(1).flat()[0]) ?? NEUTRAL;
-      const key = `${hue}|${TALL.has(kind) ? "tall" : "short"} tick-${kind}`;
-      paths.set(key, `${paths.get(key) ?? ""}M${i + 1} ${TALL.has(kind) ? 0 : 5}V12`);
-    });
-    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    const attributes = { viewBox: `0 0 ${Math.max(this.tape.last, 1)} 12`, preserveAspectRatio: "none", "aria-hidden": "true" };
-    for (const [name, value] of Object.entries(attributes)) svg.setAttribute(name, value);
-    svg.style.setProperty("--tick", `${clamp(300 / this.tape.last, 1, 3)}px`);
-    for (const [key, d] of paths) {
-      const path = svg.appendChild(document.createElementNS(svg.namespaceURI, "path"));
-      const [hue, kind] = key.split("|");
-      path.style.setProperty("--hue", hue);
-      path.setAttribute("class", kind);
-      path.setAttribute("d", d);
-    }
-    return svg;
+    this.line = h("div", { class: "line" }, ticks(this.tape), this.scrubber);
+    return h("div", { class: "transport" }, h("div", { class: "buttons" }, ...buttons), this.line);
   }
 
   legend() {
@@ -797,31 +1008,57 @@ class Player {
     return h("p", { class: "legend" }, ...items);
   }
 
-  draw(everything = false) {
+  draw() {
     const start = performance.now();
     const { root, head, tape } = this;
     set(root, "data-playing", head.playing);
     if (!tape) return;
-    const from = tape.step;
-    const touched = tape.seek(Math.min(head.step, tape.last));
+    tape.seek(head.step);
     set(root, "data-step", tape.step);
     set(root, "data-last-step", tape.last);
     setText(this.playButton, head.playing ? "Pause" : "Play");
     set(this.says, "aria-live", head.playing ? "off" : "polite");
-    if (everything || from !== tape.step) {
+    if (this.shown !== tape.step) {
       const { kind, text } = tape.caption();
       this.says.replaceChildren(h("span", { class: "count" }, `step ${tape.step} of ${tape.last}`), " ", h("strong", {}, kind), `: ${text}`);
       if (Number(this.scrubber.value) !== tape.step) this.scrubber.value = tape.step;
       set(this.scrubber, "aria-valuetext", `step ${tape.step} of ${tape.last}, ${kind}`);
       this.drawQueue();
-      this.grid.draw(everything ? Array.from({ length: tape.rows }, (_, row) => row) : touched);
+      this.grid.draw(this.shown === null ? Array.from({ length: tape.rows }, (_, row) => row) : tape.touched);
+      tape.touched.clear();
+      this.shown = tape.step;
       this.strip.draw();
+      this.recital.draw();
+      this.lanes?.draw();
       if (this.pointed) this.show(this.pointed);
       cancelAnimationFrame(this.following); // scrolling needs the layout, which the frame makes anyway
-      this.following = requestAnimationFrame(() => this.grid.follow());
+      this.following = requestAnimationFrame(() => (this.grid.follow(), this.lanes?.point(this.grid)));
     }
+    this.compare();
     performance.clearMeasures("reqpool:draw"); // an observer has been told; a page left playing must not hoard them
     performance.measure("reqpool:draw", { start });
+  }
+
+  /** What differs from the other players of the group, where their tables have the same size. */
+  compare() {
+    const { head, tape } = this;
+    const alike = ({ who, tape: other }) => who !== this.who && other?.rows === tape.rows && other.columns === tape.columns;
+    const others = [...head.players].filter(alike).map((player) => player.tape);
+    const compared = others.length > 0;
+    if (!compared && this.differs.hidden) return;
+    for (const other of others) other.seek(head.step); // some are drawn after this one
+    const found = tape.differences(others);
+    this.grid.differ(found);
+    this.differs.hidden = !compared;
+    for (const name of ["title", "aria-label"]) set(this.differs, name, null);
+    const { cells, rows } = found;
+    if (!cells.size && !rows.size) return setText(this.differs, "the table is the same as the other player's");
+    const say = (cells, rows) => `differs from the other player: ${[cells, rows].filter(Boolean).join(", ")}`;
+    const lengths = (which) => rows.size && `the lengths of ${which}`;
+    const words = say(cells.size && tape.where(cells), lengths(ranges("row", [...rows])));
+    for (const name of ["title", "aria-label"]) set(this.differs, name, words);
+    const short = say(cells.size && plural(cells.size, "cell"), lengths(plural(rows.size, "row")));
+    this.differs.replaceChildren(h("i", { class: "sample differs" }), short);
   }
 
   drawQueue() {
@@ -852,7 +1089,7 @@ class Player {
       return this.grid.light([row * tape.columns + position]);
     }
     const cells = tape.holders(slot);
-    const name = (flat) => tape.describe(Math.floor(flat / tape.columns), flat % tape.columns).replace(/ \u2192 slot \d+/, "");
+    const name = (flat) => tape.describe(...this.grid.at(flat)).replace(/ \u2192 slot \d+/, "");
     const more = cells.length > 4 ? `; and ${cells.length - 4} more` : "";
     const what = slot ? `slot ${slot}` : "slot 0, the dummy slot";
     setText(this.detail, cells.length ? `${what} \u2190 ${cells.slice(0, 4).map(name).join("; ")}${more}` : `${what}: in no cell`);
@@ -918,9 +1155,11 @@ class Player {
     this.width = this.root.clientWidth;
     this.theme();
     this.grid.layout();
+    this.lanes?.point(this.grid);
     const pen = h("canvas").getContext("2d"); // as many lines as the longest sentence needs
     pen.font = getComputedStyle(this.says).font;
-    const longest = [...this.tape.captions].sort((a, b) => b.length - a.length).slice(0, 20);
+    const texts = this.tape.captions.map((_, k) => this.tape.caption(k).text);
+    const longest = texts.sort((a, b) => b.length - a.length).slice(0, 20);
     const widest = Math.max(...longest.map((text) => pen.measureText(`step 000 of 000  late_write: ${text}`).width));
     this.root.style.setProperty("--lines", Math.ceil((widest * 1.03) / Math.max(this.says.clientWidth, 200)));
   }

@@ -13,10 +13,16 @@
                  "lens": [which, row, before, after, ...],      which: an index into LENGTHS
                  "owners": [[row, [before, ...], [after, ...]], ...],    null stands for a row handed out by count
                  "free": [at, [removed, ...], [inserted, ...]],
-                 "wrong": [flat, ...]}, ...]}       keys with nothing to say are left out
+                 "wrong": [flat, ...],              cells that are wrong at this step
+                 "lane": "schedule" or "forward",
+                 "texts": [n, line, ...]},          what is recited from here on: n lines, and those that differ
+                ...]}                               keys with nothing to say are left out
 
     runs: for each run of neighbouring cells  flat, n, n slots before, n slots after.  flat = row * C + position;
     slots are written as differences from the one before, since neighbours mostly hold consecutive slots.
+    line: [which, label, letters kept of what it said before, letters added, wrong letters as differences].
+
+wrong, lane and texts are facts that an event was emitted with; one that cannot be drawn is a ValueError.
 
 Both sides of every change are there, so that stepping back costs what stepping forward costs.
 """
@@ -26,12 +32,15 @@ import json
 import zlib
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import Any, NoReturn
 
 from reqpool.trace import Event, Snapshot, Trace
 from reqpool.views import caption
 
 LENGTHS = ("verified", "alloced", "alloced_cpu", "generation")
+LANES = ("schedule", "forward")
 Cells = Iterable[tuple[int, int, int]]  # flat, before, after
+Line = tuple[str, str, tuple[int, ...]]  # label, text, indices of the wrong letters
 
 
 def encode(trace: Trace) -> str:
@@ -42,11 +51,12 @@ def encode(trace: Trace) -> str:
 
 def tape(trace: Trace) -> dict:
     first = trace.first
-    columns = first.table.shape[1]
+    rows, columns = first.table.shape
     events = [event_entry(event, columns) for event in trace]
+    add_facts(trace, events, rows, columns)
     return {
         "version": 1,
-        "rows": first.table.shape[0],
+        "rows": rows,
         "columns": columns,
         "padding_row": first.padding_row,
         "reuse": first.reuse,
@@ -83,10 +93,83 @@ def event_entry(event: Event, columns: int) -> dict:
         "lens": lens,
         "owners": [[row, holders(before), holders(after)] for row, before, after in change.owners],
         "free": change.free and [change.free[0], list(change.free[1]), list(change.free[2])],
-        "wrong": [row * columns + position for row, position in dict(event.facts).get("wrong", ())],
     }
     said = {"kind": event.kind, "rid": event.rid, "rows": list(event.rows)}
     return said | {key: value for key, value in entry.items() if value}
+
+
+# ---- facts: what a scenario tells, so it is looked at before it is drawn -------------------------------------------
+
+
+def add_facts(trace: Trace, entries: list[dict], rows: int, columns: int) -> None:
+    said: list[Line] = []
+    for k, (event, entry) in enumerate(zip(trace, entries, strict=True), start=1):
+        facts = dict(event.facts)
+        if wrong := wrong_cells(k, facts.get("wrong", ()), rows, columns):
+            entry["wrong"] = wrong
+        if lane := checked_lane(k, facts.get("lane")):
+            entry["lane"] = lane
+        if "texts" in facts:
+            lines = checked_lines(k, facts["texts"])
+            if lines != said:
+                entry["texts"], said = news(said, lines), lines
+
+
+def wrong_cells(k: int, fact: Any, rows: int, columns: int) -> list[int]:
+    wanted = f"((row, position), ...) within {rows} rows and {columns} positions"
+    try:
+        cells = [(row, position) for row, position in fact]
+    except (TypeError, ValueError):
+        refuse(k, "wrong", fact, wanted)
+    if not all(is_index(row, rows) and is_index(position, columns) for row, position in cells):
+        refuse(k, "wrong", fact, wanted)
+    return [row * columns + position for row, position in cells]
+
+
+def checked_lane(k: int, fact: Any) -> str | None:
+    return fact if fact is None or fact in LANES else refuse(k, "lane", fact, " or ".join(map(repr, LANES)))
+
+
+def checked_lines(k: int, fact: Any) -> list[Line]:
+    wanted = "((label, text, (wrong indices...)), ...), each index within its text"
+    try:
+        lines = [(label, text, tuple(sorted(set(wrong)))) for label, text, wrong in fact]
+    except (TypeError, ValueError):
+        refuse(k, "texts", fact, wanted)
+    for label, text, wrong in lines:
+        if not (isinstance(label, str) and isinstance(text, str) and all(is_index(i, len(text)) for i in wrong)):
+            refuse(k, "texts", fact, wanted)
+    return lines
+
+
+def is_index(value: Any, end: int) -> bool:
+    return isinstance(value, int) and 0 <= value < end
+
+
+def refuse(k: int, name: str, fact: Any, wanted: str) -> NoReturn:
+    shown = repr(fact)
+    raise ValueError(
+        f"event {k}: {name}={shown if len(shown) <= 80 else shown[:79] + '…'} cannot be drawn, wanted {wanted}"
+    )
+
+
+def news(before: list[Line], now: list[Line]) -> list:
+    """How many lines there are now, then each that is new or different.
+
+    >>> news([("a", "ca", ()), ("b", "do", ())], [("a", "cat", (2,)), ("b", "do", ())])
+    [2, [0, 'a', 2, 't', [2]]]
+    """
+    different: list = []
+    for i, (label, text, wrong) in enumerate(now):
+        if before[i : i + 1] == [now[i]]:
+            continue
+        old = before[i][1] if i < len(before) else ""
+        kept = len(old) if text.startswith(old) else 0
+        different.append([i, label, kept, text[kept:], differences(wrong)])
+    return [len(now), *different]
+
+
+# ---- numbers, made short ---------------------------------------------------------------------------------------------
 
 
 def holders(rids: Sequence[str | None] | None) -> list[str | None]:

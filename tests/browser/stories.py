@@ -77,3 +77,34 @@ def picture(trace: Trace, k: int) -> list[Cell]:
         for row, cells in enumerate(table)
         for position, slot in enumerate(cells)
     ]
+
+
+def late_step(pool_class: type[ReqToTokenPool] = ReqToTokenPool) -> Trace:
+    """Two lanes: a step that was launched for a lands in b's row. With `NoResetOnReuse` b writes too far on.
+
+    Both have the same number of events, so that they can stand side by side.
+    """
+    pool = pool_class(1, 8, device="cpu")
+    with record(pool) as trace:
+        a, b = Req("a"), Req("b")
+        pool.alloc([a])
+        trace.emit("note", rid="a", rows=[1], text="a's step is launched", lane="schedule", texts=[("a", "", ())])
+        pool.append(a, slots(1, 2, 3))
+        pool.verified_lens[1] += 3
+        trace.emit("verify", rid="a", rows=[1], lane="forward", texts=[("a", "fox", ())])
+        trace.emit("retract", rid="a", rows=[1], text="a is retracted", lane="schedule")
+        pool.free(a)
+        pool.verified_lens[1] += 2
+        trace.emit("late_write", rid="a", rows=[1], lane="forward")
+        pool.alloc([b])
+        if trace[-1].kind != "reset":
+            trace.emit("note", rid="b", rows=[1], text="no reset")
+        start = int(pool.verified_lens[1])
+        pool.append(b, slots(4, 5, 6, 7, 8))
+        trace.emit("note", rid="b", rows=[1], text="b starts", lane="forward", texts=[("a", "fox", ()), ("b", "xy", ())])
+        pool.write((1, slots(start)), slots(3))
+        wrong = (2, 4) if start else ()
+        said = [("a", "fox", ()), ("b", "xywwv" if start else "xyzwx", wrong)]
+        cells = [(1, position) for position in wrong]
+        trace.emit("note", rid="b", rows=[1], text="b recites", lane="forward", texts=said, wrong=cells)
+    return trace
