@@ -17,9 +17,13 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
+import torch
+
 from reqpool.faulty import FreedBetweenChunks, NoPaddingRow, NoResetOnReuse
 from reqpool.pool import ReqToTokenPool
+from reqpool.scenarios.dummies import Dummies, TellingRunner
 from reqpool.serving.engine import Engine
+from reqpool.serving.recite import LETTERS, Recite
 from reqpool.serving.requests import Request, no_fact
 from reqpool.serving.scheduler import Entry
 from reqpool.trace import Trace, record
@@ -66,10 +70,26 @@ class LastRowPadding(ReqToTokenPool):
 PADDING = {  # where dummy entries point: the pool, and what the runner is told
     "row 0": (ReqToTokenPool, {}),
     "off: row 0 is a request's": (NoPaddingRow, {}),
-    "last row": (LastRowPadding, {"padding_row": 4}),
-    "none, slot -1": (NoPaddingRow, {"dummy_slot": -1}),
+    "last row": (LastRowPadding, {}),
+    "none, slot -1": (NoPaddingRow, {"dummy_slot": -1, "dummy_len": 0}),  # vLLM's: they read and store nothing
+}
+WRITES = {  # what the step writes for its dummy entries, besides K and V: what the runner is told
+    "nothing but slot 0 (SGLang)": {"writes": "slot"},
+    "the cell [row, seq_len - 1] (LightLLM)": {"writes": "cell"},
+    "the length, with += (FluentLLM)": {"writes": "length"},
+    "the length, with index_add_": {"writes": "length", "accumulate": True},
 }
 PROMPTS = {"a": "xyz", "b": "klm", "c": "pqr", "d": "uvw"}
+
+
+@dataclass(frozen=True, eq=False)
+class PaddingRun(Run):
+    """
+    Attributes:
+        dummies: (row, length, slot) -> how many dummy entries of the last step carried it.
+    """
+
+    dummies: Dummies
 
 
 def padding(
@@ -79,7 +99,8 @@ def padding(
     writes: str = "cell",
     accumulate: bool = False,
     max_new_tokens: int = 9,
-) -> Run:
+    recorded: bool = True,
+) -> PaddingRun:
     """`live` requests of period 3 decode in a graph of `graph_size`; `writes` as in `GraphRunner`.
 
     >>> padding("row 0").wrong, padding("off: row 0 is a request's").recited["a"]
@@ -87,14 +108,87 @@ def padding(
     """
     pool_class, dummy = PADDING[where]
     pool = pool_class(4, 3 + max_new_tokens, "cpu")
-    dummy_len = 2 if writes == "cell" else 1  # LightLLM's dummies have length 2
-    runner = {"graph_sizes": (graph_size,), "writes": writes, "accumulate": accumulate, "dummy_len": dummy_len, **dummy}
-    with _recorded(pool, num_slots=4 * pool.max_context_len, runner=runner) as stage:
+    runner = {"graph_sizes": (graph_size,), "writes": writes, "accumulate": accumulate, **dummy}
+    runner["padding_row"] = pool.padding_row or 0  # where nobody owns it, and where a request does
+    if writes == "cell":
+        runner["dummy_len"] = 2  # LightLLM's dummies
+    with _recorded(pool, 4 * pool.max_context_len, recorded=recorded) as stage:
+        stage.engine.runner = TellingRunner(pool, stage.engine.model, on_fact=stage.emit, **runner)
         reqs = [
             stage.engine.add(Request(rid, prompt=PROMPTS[rid], max_new_tokens=max_new_tokens)) for rid in "abcd"[:live]
         ]
         stage.play(reqs)
+    run = stage.run(reqs)
+    return PaddingRun(run.trace, run.recited, run.expected, stage.engine.runner.dummies(graph_size - live))
+
+
+@lru_cache(maxsize=64)
+def verdicts(live: int = 2, graph_size: int = 4) -> dict[tuple[str, str], dict[str, list[int]]]:
+    """The wrong letters for each of WRITES and each of PADDING. Each is run, unrecorded.
+
+    >>> any(verdicts(live=4).values())  # a full batch has no dummy entry
+    False
+    """
+    return {
+        (writes, where): padding(where, live, graph_size, **told, recorded=False).wrong
+        for writes, told in WRITES.items()
+        for where in PADDING
+    }
+
+
+def stale_tail(refresh_tail: bool = False) -> Run:
+    """Four decode, then c and d end: with `refresh_tail=False` their rows and slots stay in the buffers as dummies'.
+
+    c's slots go to e at once, in the order of c's row. Row 0 is the padding row, and nothing but K and V is written.
+
+    >>> stale_tail(refresh_tail=True).wrong, stale_tail().recited["e"]
+    ({}, 'efgpef')
+    """
+    pool = ReqToTokenPool(4, 18, "cpu")
+    c, d = Request("c", prompt="pqr", max_new_tokens=2), Request("d", prompt="tuvw" * 4, max_new_tokens=2)
+    with _recorded(pool, num_slots=31, budget=32) as stage:
+        runner = {"graph_sizes": (4,), "refresh_tail": refresh_tail, "on_fact": stage.emit}
+        stage.engine.runner = TellingRunner(pool, stage.engine.model, **runner)
+        reqs = [*(Request(rid, prompt=PROMPTS[rid], max_new_tokens=8) for rid in "ab"), c, d]
+        for req in reqs:
+            stage.engine.add(req)
+        for _ in range(2):
+            stage.step(reqs)
+        reqs.append(stage.engine.add(Request("e", prompt="efgh", max_new_tokens=6)))
+        stage.play(reqs)
     return stage.run(reqs)
+
+
+def replayed(pool_class: type[ReqToTokenPool] = ReqToTokenPool, device: str = "cpu", num_steps: int = 8) -> str:
+    """What request a recites when two requests decode in a graph of four, with no engine around the graph runner.
+
+    On a GPU the step is captured once and replayed. The step writes a cell for every entry, as LightLLM's does.
+
+    >>> replayed(), replayed(NoPaddingRow)
+    ('xyzxyzxyz', 'x·zx·zx·z')
+    """
+    pool, period = pool_class(4, 3 + num_steps, device), 3
+    model = Recite(64, pool.max_context_len, pool.device)
+    runner = TellingRunner(pool, model, (4,), writes="cell", dummy_len=2)
+    rows = torch.tensor(pool.alloc_rows(2), device=pool.device)
+    slots = iter(range(1, 65))
+
+    def append() -> None:
+        for row in rows.tolist():
+            pool.append(row, [next(slots)])
+
+    prompts = torch.stack([model.tokens(PROMPTS[rid]) for rid in "ab"], dim=1)  # [3, 2]
+    for position, tokens in enumerate(prompts):
+        append()
+        model.write(pool.req_to_token[rows, position].long(), torch.full_like(rows, position), tokens)
+    pool.verify(rows, period)
+    said, tokens = [LETTERS[prompts[0, 0]]], prompts[0]
+    for position in range(period, period + num_steps):
+        append()
+        at = torch.full_like(rows, position)
+        said.append(runner.run(rows, at, tokens, at + 1 - period)[0])
+        tokens = runner.out[:2].clone()
+    return "".join(said)
 
 
 # ---- reset on reuse --------------------------------------------------------------------------------------------------
@@ -206,7 +300,8 @@ def chunks(
         Request("other", prompt="klm", max_new_tokens=6),
     ]
     scheduling = {"chunk_size": chunk_size, "budget": budget, "mixed": mixed}
-    with _recorded(pool, num_slots=3 * pool.max_context_len, runner={"graph_sizes": (4,)}, **scheduling) as stage:
+    runner = {"graph_sizes": (1, 2, 3)}  # no dummy entries: those are another experiment
+    with _recorded(pool, num_slots=3 * pool.max_context_len, runner=runner, **scheduling) as stage:
         for req in reqs:
             stage.engine.add(req)
             stage.step(reqs)
