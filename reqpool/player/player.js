@@ -771,14 +771,14 @@ class Recital {
   constructor(tape) {
     this.tape = tape;
     this.shown = [];
-    const longest = [];
+    const longest = []; // keeps its room, so that nothing moves when letters come and go
     for (const lines of new Set(tape.texts))
-      lines.forEach(({ text }, i) => (longest[i] = text.length > (longest[i] ?? "").length ? text : (longest[i] ?? "")));
-    this.views = longest.map((text) => {
-      // the longest text keeps its room, so that nothing moves when letters come and go
-      const view = { label: h("span", { class: "label" }), letters: h("span", { class: "letters", role: "img" }) };
-      view.element = h("p", { "data-unsaid": "" }, view.label, h("span", { class: "room", "data-longest": text }, view.letters));
-      return view;
+      lines.forEach((line, i) => line.text.length < longest[i]?.text.length || (longest[i] = line));
+    this.views = longest.map((line) => {
+      const label = h("span", { class: "label" }, `request ${line.label} recites`);
+      const letters = h("span", { class: "letters", role: "img" });
+      const room = h("span", { class: "room", "data-longest": line.text }, letters);
+      return { label, letters, element: h("p", { "data-unsaid": "" }, label, room) };
     });
     this.element = h("div", { class: "recital", role: "group", "aria-label": "What the requests recite" });
     this.element.append(...this.views.map((view) => view.element));
@@ -972,9 +972,9 @@ class Player {
     this.pointed = null;
     this.settle();
     this.width = null;
+    this.head.players.add(this);
     this.layout();
     this.shown = null;
-    this.head.players.add(this);
     this.head.tell();
   }
 
@@ -1019,8 +1019,8 @@ class Player {
     setText(this.playButton, head.playing ? "Pause" : "Play");
     set(this.says, "aria-live", head.playing ? "off" : "polite");
     if (this.shown !== tape.step) {
-      const { kind, text } = tape.caption();
-      this.says.replaceChildren(h("span", { class: "count" }, `step ${tape.step} of ${tape.last}`), " ", h("strong", {}, kind), `: ${text}`);
+      const { kind } = tape.caption();
+      this.says.replaceChildren(...this.sentence(tape.step));
       if (Number(this.scrubber.value) !== tape.step) this.scrubber.value = tape.step;
       set(this.scrubber, "aria-valuetext", `step ${tape.step} of ${tape.last}, ${kind}`);
       this.drawQueue();
@@ -1039,6 +1039,11 @@ class Player {
     performance.measure("reqpool:draw", { start });
   }
 
+  sentence(k) {
+    const { kind, text } = this.tape.caption(k);
+    return [h("span", { class: "count" }, `step ${k} of ${this.tape.last}`), " ", h("strong", {}, kind), `: ${text}`];
+  }
+
   /** What differs from the other players of the group, where their tables have the same size. */
   compare() {
     const { head, tape } = this;
@@ -1053,8 +1058,8 @@ class Player {
     for (const name of ["title", "aria-label"]) set(this.differs, name, null);
     const { cells, rows } = found;
     if (!cells.size && !rows.size) return setText(this.differs, "the table is the same as the other player's");
-    const say = (cells, rows) => `differs from the other player: ${[cells, rows].filter(Boolean).join(", ")}`;
-    const lengths = (which) => rows.size && `the lengths of ${which}`;
+    const say = (cells, rows) => `unlike the other player: ${[cells, rows].filter(Boolean).join(", ")}`;
+    const lengths = (which) => rows.size && `lengths of ${which}`;
     const words = say(cells.size && tape.where(cells), lengths(ranges("row", [...rows])));
     for (const name of ["title", "aria-label"]) set(this.differs, name, words);
     const short = say(cells.size && plural(cells.size, "cell"), lengths(plural(rows.size, "row")));
@@ -1156,12 +1161,18 @@ class Player {
     this.theme();
     this.grid.layout();
     this.lanes?.point(this.grid);
-    const pen = h("canvas").getContext("2d"); // as many lines as the longest sentence needs
-    pen.font = getComputedStyle(this.says).font;
-    const texts = this.tape.captions.map((_, k) => this.tape.caption(k).text);
-    const longest = texts.sort((a, b) => b.length - a.length).slice(0, 20);
-    const widest = Math.max(...longest.map((text) => pen.measureText(`step 000 of 000  late_write: ${text}`).width));
-    this.root.style.setProperty("--lines", Math.ceil((widest * 1.03) / Math.max(this.says.clientWidth, 200)));
+    const { tape } = this;
+    const length = (k) => tape.caption(k).text.length;
+    const longest = [...tape.captions.keys()].sort((a, b) => length(b) - length(a)).slice(0, 20);
+    // the room that the longest sentences take, so that the table stays where it is
+    const ruler = h("div", { class: "ruler", "aria-hidden": "true" });
+    ruler.append(...longest.map((k) => h("p", { class: "says" }, ...this.sentence(k))));
+    this.root.append(ruler);
+    this.sayHeight = Math.max(...Array.from(ruler.children, (says) => says.offsetHeight));
+    ruler.remove();
+    const players = [...this.head.players]; // those of a group keep their tables side by side
+    const height = Math.max(...players.map((player) => player.sayHeight ?? 0));
+    for (const { says } of players) says.style.minHeight = `${height}px`;
   }
 
   theme() {

@@ -101,7 +101,9 @@ def late_step(pool_class: type[ReqToTokenPool] = ReqToTokenPool) -> Trace:
             trace.emit("note", rid="b", rows=[1], text="no reset")
         start = int(pool.verified_lens[1])
         pool.append(b, slots(4, 5, 6, 7, 8))
-        trace.emit("note", rid="b", rows=[1], text="b starts", lane="forward", texts=[("a", "fox", ()), ("b", "xy", ())])
+        trace.emit(
+            "note", rid="b", rows=[1], text="b starts", lane="forward", texts=[("a", "fox", ()), ("b", "xy", ())]
+        )
         pool.write((1, slots(start)), slots(3))
         wrong = (2, 4) if start else ()
         said = [("a", "fox", ()), ("b", "xywwv" if start else "xyzwx", wrong)]

@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from reqpool.faulty import NoResetOnReuse
 from reqpool.player import to_html
 from reqpool.player.page import to_fragment
 from reqpool.pool import Req, ReqToTokenPool
 from reqpool.trace import Trace, record
 from reqpool.views import caption
 from tests.browser.conftest import OpenStatic
-from tests.browser.stories import READ_CELLS, SCRIPT, busy, picture, slots, story
+from tests.browser.stories import READ_CELLS, SCRIPT, busy, late_step, picture, slots, story
 
 ROOT = ".reqpool-player"
 BUTTONS = ("First step", "Step back", "Play", "Step forward", "Last step")
@@ -326,6 +327,268 @@ def test_players_of_one_group_move_together(page: Page, tmp_path: Path) -> None:
     assert steps() == ["8", "8", "0"]
 
 
+LETTERS = """(root) => [...root.querySelectorAll('.recital p:not([data-unsaid])')].map((line) => [
+  line.querySelector('.label').textContent,
+  line.querySelector('.letters').textContent,
+  [...line.querySelectorAll('[data-wrong]')].map((letter) => letter.textContent).join(''),
+  line.querySelector('.letters').ariaLabel])"""
+
+
+def recited(page: Page) -> list[tuple]:
+    """Label, text, wrong letters, words: of each line that is shown."""
+    return [tuple(line) for line in page.eval_on_selector(ROOT, LETTERS)]
+
+
+def test_texts_are_the_latest_at_or_before_the_step(open_static: OpenStatic) -> None:
+    page = open_static(late_step(NoResetOnReuse))
+    a, b = ("request a recites", "fox", "", "fox"), "request b recites"
+    want = {1: [], 2: [("request a recites", "nothing yet", "", "nothing yet")], 4: [a], 10: [a]}
+    want |= {11: [a, (b, "xy", "", "xy")], 13: [a, (b, "xywwv", "wv", "xywwv: letters 3 and 5 are wrong")]}
+    for k in (*want, *reversed(want)):
+        scrub(page, k)
+        assert recited(page) == want[k], k
+    assert page.locator(".recital").get_attribute("aria-label") == "What the requests recite"
+
+
+def reciting(*steps: tuple) -> Trace:
+    pool = ReqToTokenPool(1, 2, device="cpu")
+    with record(pool) as trace:
+        for texts in steps:
+            trace.emit("note", text="a text", texts=texts)
+    return trace
+
+
+def test_wrong_letters_are_said_in_ranges_and_marked_without_colour(open_static: OpenStatic) -> None:
+    page = open_static(
+        reciting(
+            [("a", "xyzwx", (2,)), ("b", "xyzwx", (4, 3, 0)), ("c", "", ()), (SCRIPT, "<b>\N{SNAKE}s", (3,))],
+            [("b", "xy", ())],
+        )
+    )
+    scrub(page, 1)
+    assert [line[1:] for line in recited(page)] == [
+        ("xyzwx", "z", "xyzwx: letter 3 is wrong"),
+        ("xyzwx", "xwx", "xyzwx: letters 1 and 4 to 5 are wrong"),
+        ("nothing yet", "", "nothing yet"),
+        ("<b>\N{SNAKE}s", "\N{SNAKE}", "<b>\N{SNAKE}s: letter 4 is wrong"),
+    ]
+    assert page.get_by_role("img", name="xyzwx: letter 3 is wrong").is_visible()
+    looks = page.locator(".letters [data-wrong]").first.evaluate(
+        "(e) => [getComputedStyle(e).textDecorationLine, getComputedStyle(e).textDecorationStyle,"
+        " getComputedStyle(e, '::after').content]"
+    )
+    assert looks == ["underline", "wavy", '"\N{BALLOT X}"']
+    scrub(page, 2)
+    assert [line[:2] for line in recited(page)] == [("request b recites", "xy")], "lines may go, too"
+    assert page.evaluate("window.hacked") is None
+
+
+def test_nothing_is_recited_and_no_lane_drawn_where_no_event_tells(open_static: OpenStatic) -> None:
+    page = open_static(story(), step=5)
+    assert page.locator(".recital").is_hidden()
+    assert page.locator(".lanes, .arrow, .track").count() == 0
+    assert page.locator(".differs").is_hidden()
+
+
+def test_long_texts_wrap_and_keep_their_room(open_static: OpenStatic) -> None:
+    text = "abcdefghij" * 40
+    page = open_static(reciting([("a", "", ())], [("a", text, (399,))]))
+    page.set_viewport_size({"width": 420, "height": 800})
+    scrub(page, 2)
+    box = page.locator(".letters").bounding_box()
+    assert box is not None and box["height"] > 200
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    where = "(button) => button.getBoundingClientRect().top"
+    button = page.get_by_role("button", name="Play")
+    low = button.evaluate(where)
+    for k in (1, 0):
+        scrub(page, k)
+        assert button.evaluate(where) == low, "the buttons stay where they are"
+
+
+def test_two_lanes_share_the_time_line(open_static: OpenStatic) -> None:
+    trace = late_step()
+    page = open_static(trace)
+    schedule, forward = (page.locator(f"[data-lane={name}]") for name in ("schedule", "forward"))
+    assert [lane.get_attribute("data-events") for lane in (schedule, forward)] == ["2", "4"]
+    assert page.locator(".lanes .label").all_inner_texts() == ["time", "schedule lane", "forward lane"]
+    slider = page.get_by_label("Step", exact=True)
+    for k in range(len(trace) + 1):
+        scrub(page, k)
+        lane = dict(trace[k - 1].facts).get("lane") if k else None
+        now = page.locator(".track[data-now]")
+        assert now.evaluate_all("(all) => all.map((one) => one.dataset.lane)") == ([lane] if lane else [])
+        if lane:
+            thumb = slider.evaluate(
+                "(s) => { const box = s.getBoundingClientRect();"
+                " return box.left + 9 + (box.width - 18) * s.value / s.max; }"
+            )
+            here = now.locator(".here").bounding_box()
+            assert here is not None and abs(here["x"] + here["width"] / 2 - thumb) < 1
+    assert schedule.get_attribute("aria-label") == "schedule lane: 2 of 2 events played"
+    assert forward.get_attribute("aria-label") == "forward lane: 4 of 4 events played; now: note"
+    scrub(page, 4)
+    assert schedule.get_attribute("aria-label") == "schedule lane: 1 of 2 events played"
+    assert "of 4 events" in (forward.get_attribute("aria-label") or "")
+
+
+def test_a_hand_on_a_lane_moves_the_step(open_static: OpenStatic) -> None:
+    page = open_static(late_step())
+    box = page.locator("[data-lane=forward]").bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + box["width"] * 7 / 13, box["y"] + 9)
+    assert step(page) == 7
+
+
+ARROW = """(root) => {
+  const box = (element) => element.getBoundingClientRect();
+  const [lane, heads] = [box(root.querySelector("[data-lane=forward] .here")), box(root.querySelector(".heads"))];
+  const shaft = box(root.querySelector(".shaft"));
+  const row = box(root.querySelector(".head[data-hit]"));
+  return {
+    start: Math.abs(shaft.top - lane.bottom) < 3 && Math.abs(shaft.right - (lane.left + lane.right) / 2) < 3,
+    end: Math.abs((heads.top + heads.bottom) / 2 - (row.top + row.bottom) / 2) < 3,
+    clear: heads.left >= box(root).left && heads.right <= row.left + 3,
+  };
+}"""
+
+
+@pytest.mark.parametrize("width", [420, 1200])
+def test_a_late_write_is_an_arrow_into_its_row_at_its_step_only(
+    open_static: OpenStatic, shots: Path, width: int
+) -> None:
+    trace = late_step()
+    late = [event.kind for event in trace].index("late_write") + 1
+    page = open_static(trace)
+    page.set_viewport_size({"width": width, "height": 800})
+    for k in range(len(trace) + 1):
+        scrub(page, k)
+        assert page.locator(".arrow").is_visible() == (k == late)
+        assert page.locator(".head[data-hit]").count() == (k == late)
+    scrub(page, late)
+    page.wait_for_timeout(100)
+    assert page.eval_on_selector(ROOT, ARROW) == {"start": True, "end": True, "clear": True}
+    label = page.locator("[data-lane=forward]").get_attribute("aria-label")
+    assert label == "forward lane: 2 of 4 events played; now: late write, which hits row 1"
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.screenshot(path=shots / f"page-lanes-{width}.png")
+
+
+def test_the_arrow_finds_a_row_that_was_out_of_view(open_static: OpenStatic) -> None:
+    pool = ReqToTokenPool(2000, 8, device="cpu")
+    with record(pool) as trace:
+        trace.emit("note", text="a step is launched", lane="schedule")
+        pool.verified_lens[1500] += 1
+        trace.emit("late_write", rows=[1500], lane="forward")
+        pool.verified_lens[3] += 1
+        trace.emit("late_write", rows=[3], lane="forward")
+    page = open_static(trace)
+    for k, row in ((2, 1500), (3, 3), (2, 1500)):
+        scrub(page, k)
+        page.wait_for_selector(f".row[data-row='{row}'] .head[data-hit]")
+        page.wait_for_timeout(100)
+        assert page.eval_on_selector(ROOT, ARROW)["end"]
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(3, 6), (64, 256)])
+def test_wrong_cells_are_marked_at_their_step(open_static: OpenStatic, rows: int, columns: int) -> None:
+    pool = ReqToTokenPool(rows, columns, device="cpu")
+    with record(pool) as trace:
+        req = Req("a")
+        pool.alloc([req])
+        pool.append(req, slots(4, 5, 6))
+        trace.emit("note", text="two letters are wrong", rows=[1], wrong=[(1, 2), (1, 1), (2, 0)])
+        pool.append(req, slots(7))
+    page = open_static(trace)
+    for k in (0, 3, 4, 3, 2):
+        scrub(page, k)
+        wrong = page.eval_on_selector_all(
+            "[data-wrong][data-row]", "(all) => all.map(({dataset: d}) => `${d.row} ${d.position}`).sort()"
+        )
+        assert wrong == (["1 1", "1 2", "2 0"] if k == 3 else [])
+    scrub(page, 3)
+    assert page.inner_text("[role=status]").endswith("Wrong here: row 1, positions 1 to 2; row 2, position 0.")
+    assert page.get_by_role("gridcell", name="position 1, slot 5, live, wrong").is_visible()
+    page.hover("[data-row='1'][data-position='2']")
+    assert detail(page) == "row 1 (a), position 2 → slot 6, live, not yet verified, wrong"
+
+
+def pair(*traces: Trace) -> str:
+    """Side by side where there is room, in one group."""
+    players = "".join(f"<div>{to_fragment(trace, group='pair')}</div>" for trace in traces)
+    style = ".pair { display: flex; flex-wrap: wrap; gap: 12px } .pair > div { flex: 1 1 400px; min-width: 0 }"
+    head = "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+    return f"{head}<style>{style}</style><div class=pair>{players}</div>"
+
+
+def open_pair(page: Page, path: Path, *traces: Trace) -> None:
+    path.write_text(pair(*traces), encoding="utf-8")
+    page.goto(path.as_uri())
+    page.wait_for_function(f"document.querySelectorAll('{ROOT}[data-step]').length === {len(traces)}")
+
+
+DIFFERING = """(root) => [...root.querySelectorAll('.cell[data-differs]')]
+  .map(({dataset: d}) => `${d.row} ${d.position}`).sort()"""
+
+
+def test_a_group_marks_what_differs_at_this_step(page: Page, tmp_path: Path, shots: Path) -> None:
+    broken, mended = late_step(NoResetOnReuse), late_step()
+    open_pair(page, tmp_path / "pair.html", broken, mended)
+    for k in (*range(len(broken) + 1), 3):
+        page.get_by_label("Step", exact=True).nth(k % 2).fill(str(k))
+        one, other = broken.snapshot(k), mended.snapshot(k)
+        cells = [f"{row} {position}" for row, position in (one.table != other.table).nonzero().tolist()]
+        rows = [
+            str(row)
+            for row in range(len(one.verified))
+            if (one.verified[row], one.alloced[row]) != (other.verified[row], other.alloced[row])
+        ]
+        for at in (0, 1):
+            root = page.locator(ROOT).nth(at)
+            assert root.evaluate(DIFFERING) == cells
+            lengths = root.locator(".lengths[data-differs]")
+            assert lengths.evaluate_all("(all) => all.map((e) => String(e.parentElement.ariaRowIndex - 2))") == rows
+            said = root.locator("p.differs")
+            if cells:
+                assert f"{len(cells)} cell" in said.inner_text()
+            if cells or rows:
+                assert said.inner_text().startswith("unlike the other player: ")
+            else:
+                assert said.inner_text() == "the table is the same as the other player's"
+    page.get_by_label("Step", exact=True).first.fill(str(len(broken)))
+    assert page.get_by_role("note", name="row 1, positions 0 and 2, lengths of row 1").count() == 2
+    for theme, width in (("light", 1000), ("dark", 1000), ("light", 420)):
+        page.emulate_media(color_scheme=theme)
+        page.set_viewport_size({"width": width, "height": 640})
+        page.wait_for_timeout(100)
+        page.screenshot(path=shots / f"pair-{theme}-{width}.png", full_page=True)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_tables_of_a_group_begin_at_the_same_height(page: Page, tmp_path: Path) -> None:
+    page.set_viewport_size({"width": 1000, "height": 700})
+    open_pair(page, tmp_path / "pair.html", late_step(NoResetOnReuse), late_step())
+    for k in range(14):
+        page.get_by_label("Step", exact=True).first.fill(str(k))
+        tops = page.eval_on_selector_all(".grid", "(all) => all.map((grid) => grid.getBoundingClientRect().top)")
+        assert tops[0] == tops[1], k
+
+
+def test_a_canvas_marks_what_differs_too(page: Page, tmp_path: Path) -> None:
+    one, other = busy(40, 128, 30), busy(40, 128, 30, seed=2)
+    open_pair(page, tmp_path / "pair.html", one, other)
+    page.get_by_label("Step", exact=True).first.fill("9")
+    cells = (one.snapshot(9).table != other.snapshot(9).table).nonzero().tolist()
+    assert 0 < len(cells) <= 256
+    for at in (0, 1):
+        assert page.locator(ROOT).nth(at).evaluate(DIFFERING) == sorted(f"{row} {at}" for row, at in cells)
+
+
+def test_tables_of_different_sizes_are_not_compared(page: Page, tmp_path: Path) -> None:
+    open_pair(page, tmp_path / "pair.html", busy(4, 4, 9), busy(5, 4, 9))
+    assert page.locator(".differs").evaluate_all("(all) => all.every((one) => one.hidden)")
+
+
 def test_it_follows_whoever_shows_it_into_the_dark(open_static: OpenStatic) -> None:
     page = open_static(story())
 
@@ -374,15 +637,16 @@ CONTRASTS = """(root) => {
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_text_has_contrast(open_static: OpenStatic, theme: str, shots: Path) -> None:
-    page = open_static(named(*"abcdef"))
+@pytest.mark.parametrize("trace", [named(*"abcdef"), late_step(NoResetOnReuse)], ids=["names", "lanes"])
+def test_every_text_has_contrast(open_static: OpenStatic, theme: str, trace: Trace, shots: Path) -> None:
+    page = open_static(trace)
     page.emulate_media(color_scheme=theme)
     page.get_by_role("button", name="Last step").click()
     page.wait_for_selector(f"{ROOT}[data-theme={theme}]")
     found = page.eval_on_selector(ROOT, CONTRASTS)
-    assert len(found) > 40
+    assert len(found) > 35
     assert found[0][0] >= 4.5, found[0]
-    page.screenshot(path=shots / f"page-{theme}.png")
+    page.screenshot(path=shots / f"page-{len(trace)}-{theme}.png")
 
 
 def test_narrow_screens_scroll_the_table_and_nothing_else(open_static: OpenStatic, shots: Path) -> None:

@@ -1,5 +1,6 @@
 """What the player promises on the Python side; what it draws is in test_page.py and test_lab.py."""
 
+import dataclasses
 import re
 from importlib.resources import files
 
@@ -11,13 +12,79 @@ from reqpool.player import Player, show
 from reqpool.player.page import to_fragment, to_html
 from reqpool.player.tape import encode, tape
 from reqpool.pool import Req, ReqToTokenPool
-from reqpool.trace import record
+from reqpool.trace import Trace, record
 from reqpool.views.theme import OWNER_COLOURS
 from tests.browser.stories import SCRIPT, busy, story
 
 
 def test_a_thousand_events_on_64_x_256_fit_in_100_kb() -> None:
     assert len(encode(busy(64, 256, 1000))) <= 100_000
+
+
+def reciting(rows: int, columns: int, events: int) -> Trace:
+    """The same, and each event tells its lane, what all requests have recited by then, and what is wrong in it."""
+    trace, texts = busy(rows, columns, events), [""] * rows
+    for k, event in enumerate(trace.events):
+        which = k % rows
+        texts[which] = (texts[which] + chr(97 + k % 26) * 5)[:columns]
+        said = tuple((f"r{i}", text, tuple(range(0, len(text), 9))) for i, text in enumerate(texts))
+        facts = (("texts", said), ("lane", ("schedule", "forward")[k % 2]), ("wrong", ((1, k % columns),)))
+        trace.events[k] = dataclasses.replace(event, facts=event.facts + facts)
+    return trace
+
+
+def test_a_thousand_events_on_64_x_256_fit_in_100_kb_with_everything_they_can_tell() -> None:
+    assert len(encode(reciting(64, 256, 1000))) <= 100_000
+
+
+def with_fact(**facts: object) -> Trace:
+    pool = ReqToTokenPool(2, 4, device="cpu")
+    with record(pool) as trace:
+        pool.alloc_rows(1)
+        trace.emit("note", text="a fact", **facts)
+    return trace
+
+
+def test_only_lines_that_changed_are_on_the_tape() -> None:
+    pool = ReqToTokenPool(2, 4, device="cpu")
+    with record(pool) as trace:
+        for said in ((), ("x", ()), ("x", ()), ("xy", (1,))):
+            trace.emit("note", text="a text", texts=[("a", "", ()), *([("b", *said)] if said else [])])
+    assert [event.get("texts") for event in tape(trace)["events"]] == [
+        [1, [0, "a", 0, "", []]],
+        [2, [1, "b", 0, "x", []]],
+        None,
+        [2, [1, "b", 1, "y", [1]]],
+    ]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"wrong": [(3, 0)]},
+        {"wrong": [(1, 4)]},
+        {"wrong": [(-1, 0)]},
+        {"wrong": [1, 2]},
+        {"wrong": 7},
+        {"lane": "sideways"},
+        {"lane": ["forward"]},
+        {"texts": "abc"},
+        {"texts": [("a", "abc")]},
+        {"texts": [("a", "abc", (3,))]},
+        {"texts": [("a", "abc", ("b",))]},
+        {"texts": [("a", 7, ())]},
+        {"texts": [(None, "abc", ())]},
+        {"texts": 7},
+    ],
+)
+def test_a_fact_that_cannot_be_drawn_is_refused_by_name(facts: dict) -> None:
+    (name,) = facts
+    with pytest.raises(ValueError, match=f"^event 2: {name}=.* cannot be drawn, wanted "):
+        encode(with_fact(**facts))
+    player = Player(story())
+    with pytest.raises(ValueError, match="cannot be drawn"):
+        player.trace = with_fact(**facts)
+    assert len(player.trace) == 13, "nothing has changed"
 
 
 def test_equal_traces_give_equal_tapes_and_pages() -> None:
