@@ -1230,6 +1230,7 @@ export default () => {
     },
 
     render({ model, el }) {
+      el.classList.add("reqpool-place");
       const root = el.appendChild(h("div"));
       const player = new Player(root, head, who);
       const load = async () => {

@@ -31,6 +31,10 @@ CELLS = (
     "display(HTML('<b id=slow>the picture of a slow cell</b>'))",
     "show(story(), static=True)",
     "player",
+    "from reqpool.faulty import NoResetOnReuse\n"
+    "from tests.browser.stories import late_step\n"
+    "pair = [Player(late_step(NoResetOnReuse), group='pair'), Player(late_step(), group='pair')]\n"
+    "ipywidgets.HBox(pair)",
 )
 
 
@@ -205,6 +209,35 @@ def test_light_and_dark_follow_jupyterlab(notebook: Notebook, shots: Path) -> No
         notebook.theme(f"JupyterLab {name}")
         expect(root).to_have_attribute("data-theme", name.lower())
         notebook.page.screenshot(path=shots / f"lab-{name.lower()}.png")
+
+
+def test_a_pair_side_by_side_shows_lanes_texts_and_what_differs(notebook: Notebook, shots: Path) -> None:
+    page = notebook.page
+    notebook.scroll_to(6)
+    pair = page.locator(f".jp-Notebook .jp-Cell >> nth=6 >> css={ROOT}")
+    expect(pair).to_have_count(2)
+    broken, mended = pair.nth(0), pair.nth(1)
+    broken.get_by_label("Step", exact=True).fill("7")
+    expect(mended).to_have_attribute("data-step", "7")
+    for one in (broken, mended):
+        expect(one.locator(".arrow")).to_be_visible()
+        expect(one.locator(".head[data-hit]")).to_have_count(1)
+        expect(one.locator("p.differs")).to_have_text("the table is the same as the other player's")
+    page.wait_for_timeout(200)
+    page.screenshot(path=shots / "lab-pair-late.png")
+    mended.get_by_role("button", name="Last step").click()
+    expect(broken.get_by_role("img", name="xywwv: letters 3 and 5 are wrong")).to_be_visible()
+    expect(mended.get_by_role("img", name="xyzwx", exact=True)).to_be_visible()
+    expect(broken.locator(".cell[data-wrong]")).to_have_count(2)
+    for one in (broken, mended):
+        expect(one.locator(".cell[data-differs]")).to_have_count(2)
+        expect(one.locator("p.differs")).to_have_text("unlike the other player: 2 cells, lengths of 1 row")
+    page.screenshot(path=shots / "lab-pair-end.png")
+    assert notebook.tell("pair[1].trace = late_step(NoResetOnReuse)") == ""
+    expect(mended).to_have_attribute("data-step", "0")
+    mended.get_by_role("button", name="Last step").click()
+    expect(broken.locator(".cell[data-differs]")).to_have_count(0)
+    expect(broken.locator("p.differs")).to_have_text("the table is the same as the other player's")
 
 
 def test_the_static_player_works_in_an_output_area(notebook: Notebook) -> None:
