@@ -22,6 +22,7 @@ import torch
 from reqpool.faulty import FreedBetweenChunks, NoPaddingRow, NoResetOnReuse
 from reqpool.pool import ReqToTokenPool
 from reqpool.scenarios.dummies import Dummies, TellingRunner
+from reqpool.scenarios.late_chain import Recital, explained
 from reqpool.serving.engine import Engine
 from reqpool.serving.recite import LETTERS, Recite
 from reqpool.serving.requests import Request, no_fact
@@ -112,7 +113,7 @@ def padding(
     runner["padding_row"] = pool.padding_row or 0  # where nobody owns it, and where a request does
     if writes == "cell":
         runner["dummy_len"] = 2  # LightLLM's dummies
-    with _recorded(pool, 4 * pool.max_context_len, recorded=recorded) as stage:
+    with _one_thread(), _recorded(pool, 4 * pool.max_context_len, recorded=recorded) as stage:
         stage.engine.runner = TellingRunner(pool, stage.engine.model, on_fact=stage.emit, **runner)
         reqs = [
             stage.engine.add(Request(rid, prompt=PROMPTS[rid], max_new_tokens=max_new_tokens)) for rid in "abcd"[:live]
@@ -120,6 +121,17 @@ def padding(
         stage.play(reqs)
     run = stage.run(reqs)
     return PaddingRun(run.trace, run.recited, run.expected, stage.engine.runner.dummies(graph_size - live))
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Tensors this small take four times as long when torch's threads wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @lru_cache(maxsize=64)
@@ -194,17 +206,33 @@ def replayed(pool_class: type[ReqToTokenPool] = ReqToTokenPool, device: str = "c
 # ---- reset on reuse --------------------------------------------------------------------------------------------------
 
 LANDINGS = (
-    "before free",
-    "after free",
-    "after a third request took the slots",
-    "after alloc",
-    "after the new owner's first step",
-    "one step later",
+    "before a's row is freed",
+    "after the free, before c comes",
+    "after c's first step",
+    "after b's alloc",
+    "after b's first step",
+    "after b's second step",
 )
 
 
+@dataclass(frozen=True, eq=False)
+class LateRun(Run):
+    """
+    Attributes:
+        row: the row that a's late step was launched on.
+        owner: whose row that was when the step landed: a rid, or "" for a free row; None: it never landed.
+        reused: at that moment the row had been handed out again.
+        chain: from the late length to the wrong letter, in one sentence; empty where nobody is wrong or nothing recorded.
+    """
+
+    row: int
+    owner: str | None
+    reused: bool
+    chain: str = ""
+
+
 def late(
-    landing: int = 1,
+    landing: int | None = 1,
     late_len: int = 8,
     reset: bool = True,
     generation: bool = False,
@@ -212,43 +240,52 @@ def late(
     reuse: str = "fifo",
     size: int = 3,
     recorded: bool = True,
-) -> Run:
+) -> LateRun:
     """Request a's last forward step is late: `verified_lens[row] += late_len` lands at LANDINGS[landing].
 
     a and e run; a is aborted while its step is under way; c comes and gets the slots that a had; e ends; b comes.
-    Whether b gets a's row is up to the order of reuse and the size of the pool.
+    Whether b gets a's row, or c, or nobody, is up to the order of reuse and the size of the pool. The trace begins when
+    a's last step is launched, and every event lies in a lane.
 
     Args:
+        landing: an index into LANDINGS; None: it never lands.
         reset, generation, fence: the safeguards. With the fence, free waits for the step that uses the row.
 
     >>> late(1, reset=True).wrong, list(late(1, reset=False).wrong), list(late(3, reset=True).wrong)
-    ({}, ['c', 'b'], ['c', 'b'])
+    ({}, ['c'], ['c'])
     """
     pool = (ReqToTokenPool if reset else NoResetOnReuse)(size, 24, "cpu", reuse=reuse)
-    a, e = Request("a", prompt="abcdefgh", max_new_tokens=16), Request("e", prompt="efghijklmnop", max_new_tokens=12)
-    c, b = Request("c", prompt="klmnopqrstuv", max_new_tokens=12), Request("b", prompt="xyzw", max_new_tokens=8)
-    with _recorded(pool, 34, budget=32, runner={"graph_sizes": (4,)}, recorded=recorded) as stage:
+    a, e = Request("a", prompt="abcdefghijkl", max_new_tokens=12), Request("e", prompt="efghijklmnop", max_new_tokens=8)
+    c, b = Request("c", prompt="klmnopqrstuv", max_new_tokens=12), Request("b", prompt="xyzw", max_new_tokens=6)
+    with _one_thread(), _recorded(pool, 29, budget=32, runner={"graph_sizes": (4,)}, recorded=recorded) as stage:
         engine, emit = stage.engine, stage.emit
         for req in (a, e):
             engine.add(req)
-        for _ in range(7):
+        for _ in range(3):
             stage.step([a, e])
+        begin = len(stage.trace) if stage.trace is not None else 0
         row, launched = a.req_pool_idx, int(pool.generation[a.req_pool_idx])
-        emit("note", rid="a", rows=[row], text=f"request a's next step is launched on row {row}", lane="schedule")
+        text = f"request a's next step, of {_tokens(late_len)}, is launched on row {row}, generation {launched}"
+        emit("note", rid="a", rows=[row], text=text)
+        owner, reused = None, False
 
         def land(point: int) -> None:
-            if point != (0 if fence else landing):
+            nonlocal owner, reused
+            if landing is None or point != (0 if fence else landing):
                 return
-            now = int(pool.generation[row])
-            if generation and now != launched:
+            holder, now = pool.holders.get(row), int(pool.generation[row])
+            owner, reused = holder.rid if holder else "", now != launched
+            if generation and reused:
+                owner = None
                 text = f"the late step was launched on generation {launched} of row {row}, which is {now} now: dropped"
                 emit("note", rid="a", rows=[row], text=text, lane="forward")
                 return
             pool.verified_lens[row] += late_len
-            emit("late_write" if point else "verify", rid="a", rows=[row], lane="forward")
+            emit("late_write" if point else "verify", rid="a", rows=[row])
 
+        text = f"request a is aborted{': the fence lets its row be freed when that step is done' if fence else ''}"
+        emit("retract", rid="a", rows=[row], text=text)
         land(0)
-        emit("retract", rid="a", rows=[row], text="request a is aborted: it gives up row and slots", lane="schedule")
         engine.scheduler.abort(a)
         land(1)
         engine.add(c)
@@ -263,22 +300,50 @@ def late(
         stage.step([c, b])
         land(5)
         stage.play([c, b])
-    return stage.run([c, b])
+    run = stage.run([c, b])
+    trace, chain = (None, "")
+    if stage.trace is not None:
+        periods = {req.rid: req.prompt_len for req in (c, b)}
+        trace, chain = explained(stage.trace, begin, Recital(run.recited, run.expected, periods))
+    return LateRun(trace, run.recited, run.expected, row, owner, reused, chain)
+
+
+def _tokens(n: int) -> str:
+    return f"{n} token{'' if n == 1 else 's'}"
+
+
+Safeguards = tuple[bool, bool, bool]  # reset, generation, fence
 
 
 @lru_cache(maxsize=64)
-def outcomes(late_len: int = 8, reuse: str = "fifo", size: int = 3) -> dict[tuple[bool, bool, bool], list[str]]:
+def outcomes(late_len: int = 8, reuse: str = "fifo", size: int = 3) -> dict[Safeguards, list[str]]:
     """Who recites wrongly, for every combination of (reset, generation, fence) and every landing: "b + c", "nobody".
 
-    Each is run, unrecorded. With the fence every landing is the same run: free waits, so the step lands before it.
+    Each is run, unrecorded, once: with the fence every landing is the one before the free, since free waits; and a step
+    that the generation check drops is one that never lands.
+
+    >>> outcomes()[True, False, False]
+    ['nobody', 'nobody', 'nobody', 'c', 'b', 'b']
     """
     found = {}
-    for reset, generation, fence in product((False, True), repeat=3):
-        times = 1 if fence else len(LANDINGS)
-        runs = [late(at, late_len, reset, generation, fence, reuse, size, recorded=False) for at in range(times)]
-        names = [" + ".join(sorted(run.wrong)) or "nobody" for run in runs]
-        found[reset, generation, fence] = names * (len(LANDINGS) // times)
+    for reset in (False, True):
+        *landed, dropped = [
+            late(at, late_len, reset, reuse=reuse, size=size, recorded=False) for at in (*range(len(LANDINGS)), None)
+        ]
+        for generation, fence in product((False, True), repeat=2):
+            runs = [landed[0] if fence else dropped if generation and run.reused else run for run in landed]
+            found[reset, generation, fence] = [" + ".join(sorted(run.wrong)) or "nobody" for run in runs]
     return found
+
+
+@lru_cache(maxsize=64)
+def owners(reuse: str = "fifo", size: int = 3) -> list[str]:
+    """Whose row the late step finds, for every landing: a rid, or "" while it is free.
+
+    >>> owners(), owners("lifo")
+    (['a', '', '', 'b', 'b', 'b'], ['a', '', 'c', 'c', 'c', 'c'])
+    """
+    return [late(at, reuse=reuse, size=size, recorded=False).owner for at in range(len(LANDINGS))]
 
 
 # ---- chunked prefill -------------------------------------------------------------------------------------------------
