@@ -222,7 +222,7 @@ class LateRun(Run):
         row: the row that a's late step was launched on.
         owner: whose row that was when the step landed: a rid, or "" for a free row; None: it never landed.
         reused: at that moment the row had been handed out again.
-        chain: from the late length to the wrong letter, in one sentence; empty where nobody is wrong or nothing recorded.
+        chain: from the late length to the wrong letter, in one sentence; empty where nobody is wrong.
     """
 
     row: int
