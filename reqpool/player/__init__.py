@@ -1,7 +1,7 @@
 """The player: a trace one can step through, as a widget or as a page that needs no kernel.
 
-tape.py writes the trace as one string; player.js and player.css draw it, in both worlds; widget.py and page.py are the
-two ways to get it in front of somebody.
+tape.py writes the trace as one string; the *.js files, which are one module, and player.css draw it in both worlds;
+widget.py and page.py are the two ways to get it in front of somebody.
 """
 
 import os

@@ -2,9 +2,9 @@
 
 import hashlib
 from html import escape
-from importlib.resources import files
 from urllib.parse import quote
 
+from reqpool.player.assets import CSS, ESM
 from reqpool.player.tape import encode
 from reqpool.trace import Trace
 
@@ -59,6 +59,4 @@ def to_fragment(trace: Trace, *, step: int = 0, speed: float = 2.0, group: str =
     """
     tape = encode(trace)
     mark = hashlib.sha256(tape.encode()).hexdigest()[:16]
-    assets = files("reqpool.player")
-    css, js = (assets.joinpath(name).read_text(encoding="utf-8") for name in ("player.css", "player.js"))
-    return FRAGMENT.format(css=css, js=js, mark=mark, tape=tape, step=step, speed=speed, group=quote(group))
+    return FRAGMENT.format(css=CSS, js=ESM, mark=mark, tape=tape, step=step, speed=speed, group=quote(group))

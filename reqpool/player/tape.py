@@ -44,7 +44,7 @@ Line = tuple[str, str, tuple[int, ...]]  # label, text, indices of the wrong let
 
 
 def encode(trace: Trace) -> str:
-    """The trace as the string that `player.js` unpacks; equal traces give equal strings."""
+    """The trace as the string that tape.js unpacks; equal traces give equal strings."""
     text = json.dumps(tape(trace), separators=(",", ":"))
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
 

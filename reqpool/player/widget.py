@@ -3,16 +3,13 @@
 anywidget and the subset of ipywidgets and traitlets that is the same in ipywidgets 7.7 and 8.
 """
 
-from importlib.resources import files
-
 import anywidget
 import traitlets
 
+from reqpool.player.assets import CSS, ESM
 from reqpool.player.page import to_html
 from reqpool.player.tape import encode
 from reqpool.trace import Trace
-
-ASSETS = files("reqpool.player")
 
 
 class Player(anywidget.AnyWidget):
@@ -34,8 +31,8 @@ class Player(anywidget.AnyWidget):
         TraitError: a step outside 0..len(trace), a speed outside 0.1..20.
     """
 
-    _esm = ASSETS.joinpath("player.js").read_text(encoding="utf-8")
-    _css = ASSETS.joinpath("player.css").read_text(encoding="utf-8")
+    _esm = ESM
+    _css = CSS
 
     tape = traitlets.Unicode().tag(sync=True)
     step = traitlets.Int(0).tag(sync=True)

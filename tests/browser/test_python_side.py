@@ -2,13 +2,13 @@
 
 import dataclasses
 import re
-from importlib.resources import files
 
 import pytest
 import traitlets
 from IPython.display import HTML
 
 from reqpool.player import Player, show
+from reqpool.player.assets import ESM
 from reqpool.player.page import to_fragment, to_html
 from reqpool.player.tape import encode, tape
 from reqpool.pool import Req, ReqToTokenPool
@@ -113,8 +113,7 @@ def test_the_page_names_no_other_host() -> None:
 
 
 def test_the_palette_is_the_theme_s() -> None:
-    script = files("reqpool.player").joinpath("player.js").read_text(encoding="utf-8")
-    hues = re.findall(r'"(\d+ \d+ \d+)"', script.split("HUES = ")[1].split("];")[0])
+    hues = re.findall(r'"(\d+ \d+ \d+)"', ESM.split("HUES = ")[1].split("];")[0])
     assert ["#" + "".join(f"{int(part):02X}" for part in hue.split()) for hue in hues] == list(OWNER_COLOURS)
 
 
