@@ -154,19 +154,19 @@ def stale_tail(refresh_tail: bool = False) -> Run:
     c's slots go to e at once, in the order of c's row. Row 0 is the padding row, and nothing but K and V is written.
 
     >>> stale_tail(refresh_tail=True).wrong, stale_tail().recited["e"]
-    ({}, 'efgpef')
+    ({}, 'efgp')
     """
-    pool = ReqToTokenPool(4, 18, "cpu")
-    c, d = Request("c", prompt="pqr", max_new_tokens=2), Request("d", prompt="tuvw" * 4, max_new_tokens=2)
-    with _recorded(pool, num_slots=31, budget=32) as stage:
+    pool = ReqToTokenPool(4, 11, "cpu")
+    c, d = Request("c", prompt="pqr", max_new_tokens=2), Request("d", prompt="tuvwstuvw", max_new_tokens=2)
+    with _one_thread(), _recorded(pool, num_slots=24, budget=32) as stage:
         runner = {"graph_sizes": (4,), "refresh_tail": refresh_tail, "on_fact": stage.emit}
         stage.engine.runner = TellingRunner(pool, stage.engine.model, **runner)
-        reqs = [*(Request(rid, prompt=PROMPTS[rid], max_new_tokens=8) for rid in "ab"), c, d]
+        reqs = [*(Request(rid, prompt=PROMPTS[rid], max_new_tokens=6) for rid in "ab"), c, d]
         for req in reqs:
             stage.engine.add(req)
         for _ in range(2):
             stage.step(reqs)
-        reqs.append(stage.engine.add(Request("e", prompt="efgh", max_new_tokens=6)))
+        reqs.append(stage.engine.add(Request("e", prompt="efgh", max_new_tokens=4)))
         stage.play(reqs)
     return stage.run(reqs)
 
