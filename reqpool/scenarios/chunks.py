@@ -5,12 +5,12 @@ back between two pieces while a forward step still reads it.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reqpool.pool import Req, ReqToTokenPool
 from reqpool.scenarios.letters import Letters, finish
 from reqpool.scenarios.together import given_back
-from reqpool.trace import Trace, record
+from reqpool.trace import Event, Trace, record
 
 
 def chunked_prefill(
@@ -159,7 +159,13 @@ def row_read_while_freed(pool_class: type[ReqToTokenPool] = ReqToTokenPool) -> T
             wrong=[(row, position) for position in wrong],
             texts=[("chunk 1, as read", read, wrong)],
         )
-    return given_back(trace)
+    told = given_back(trace)
+    told.events = [_in_schedule_lane(event) for event in told]
+    return told
+
+
+def _in_schedule_lane(event: Event) -> Event:
+    return event if "lane" in dict(event.facts) else replace(event, facts=(*event.facts, ("lane", "schedule")))
 
 
 def _chunk(pool: ReqToTokenPool, letters: Letters, req: Req, text: str) -> list[int]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from difflib import SequenceMatcher
 
-from reqpool.trace import Change, Event, Trace
+from reqpool.trace import Change, Event, Snapshot, Trace
 
 NOTHING = "nothing happens on this side"
 ONE_KIND = {"keep": "alloc"}  # answers to the same call
@@ -63,3 +63,28 @@ def given_back(trace: Trace) -> Trace:
                 continue
         events.append(event)
     return Trace(trace.first, events)
+
+
+def mark_wrong(broken: Trace, mended: Trace) -> Trace:
+    """A copy of the broken trace in which the cells behind a wrong letter are marked.
+
+    Those are the live cells of the request's row that say another slot than its row does in the mended run at the same
+    step. Both traces as `in_step` gives them.
+    """
+    events = list(broken.events)
+    for k, event in enumerate(broken, start=1):
+        who = {rid for rid, text, wrong in dict(event.facts).get("texts", ()) if wrong and wrong[-1] == len(text) - 1}
+        if who:
+            cells = _differing(broken.snapshot(k), mended.snapshot(k), who)
+            events[k - 1] = replace(event, facts=(*event.facts, ("wrong", cells)))
+    return Trace(broken.first, events)
+
+
+def _differing(left: Snapshot, right: Snapshot, rids: set[str]) -> tuple[tuple[int, int], ...]:
+    rows = [{rids[0]: row for row, rids in one.owners.items()} for one in (left, right)]
+    found = []
+    for rid in rids & rows[0].keys() & rows[1].keys():
+        row, other = rows[0][rid], rows[1][rid]
+        cells = left.table[row] != right.table[other]
+        found += [(row, position) for position in range(left.alloced[row]) if cells[position]]
+    return tuple(sorted(found))

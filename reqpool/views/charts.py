@@ -7,13 +7,19 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import accumulate
+from math import nan
 
 import matplotlib
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
-from reqpool.views.theme import INK, OWNER_COLOURS, QUIET
+from reqpool.serving.chunk_times import Step, longest_wait, prefill_steps, time_to_first_token
+from reqpool.views.theme import INK, OWNER_COLOURS, OWNER_TINTS, QUIET
 
 CELL_BYTES = 4  # int32
 INT32_CELLS = 2**31  # from here on a flat int32 index does not reach every cell
@@ -138,3 +144,78 @@ def svg(figure: Figure, label: str) -> str:
     for colour in ("#000000", INK.lower(), QUIET.lower()):
         drawing = drawing.replace(colour, "currentColor")
     return drawing
+
+
+# ---- chunked prefill -------------------------------------------------------------------------------------------------
+
+PREFILL, DECODE = OWNER_COLOURS[:2]
+CHUNK_SIZES = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
+
+
+def waiting_times(prompt_len: int, chunk_size: int, num_running: int) -> Figure:
+    """Against the chunk size: how long running requests wait for a token, and the long prompt for its first one.
+
+    Below, the steps of this chunk size on a time line.
+    """
+    figure = Figure(figsize=(7.6, 4.6))
+    figure.subplots_adjust(left=0.1, right=0.97, bottom=0.12, top=0.97, hspace=0.55)
+    axes, line = figure.subplots(2, height_ratios=(4, 1))
+    sizes = [size for size in CHUNK_SIZES if size < 2 * prompt_len or size <= chunk_size]
+    schedules = {
+        mixed: [prefill_steps(prompt_len, size, num_running, mixed) for size in sizes] for mixed in (True, False)
+    }
+    curves = (
+        ("time between tokens, mixed", [longest_wait(steps) for steps in schedules[True]], DECODE, "o", "-"),
+        ("time between tokens, not mixed", [longest_wait(steps) for steps in schedules[False]], DECODE, "s", ":"),
+        (
+            "long prompt: time to first token",
+            [time_to_first_token(steps) for steps in schedules[True]],
+            PREFILL,
+            "^",
+            "--",
+        ),
+    )
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    for label, times, colour, mark, dash in curves:
+        axes.plot(sizes, times, color=colour, marker=mark, linestyle=dash, markersize=5, linewidth=1.5, label=label)
+    axes.axvline(chunk_size, color=QUIET, linewidth=1)
+    axes.annotate(
+        "yours", (chunk_size, 1), (4, -10), xycoords=("data", "axes fraction"), textcoords="offset points", color=INK
+    )
+    axes.set_xticks(sizes)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{int(value):,}")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.minorticks_off()
+    most = max(max(times) for _, times, *_ in curves)
+    axes.set_ylim(4, 2.5 * most)
+    axes.set_xlabel("chunk size (prompt tokens in a step)")
+    axes.set_ylabel("ms, longest")
+    axes.legend(frameon=False, fontsize=9, loc="upper right", ncols=1)
+    _time_line(line, prefill_steps(prompt_len, chunk_size, num_running))
+    for one in (axes, line):
+        _open(one)
+    return figure
+
+
+def _time_line(axes: Axes, steps: Sequence[Step]) -> None:
+    """Each step a bar as long as it takes; a mark where running requests get a token."""
+    ends = list(accumulate(step.ms for step in steps))
+    spans = [(end - step.ms, step.ms) for end, step in zip(ends, steps, strict=True)]
+    prefill = spans[:-1] if len(steps) <= 60 else [(0, ends[-2])]  # bars too narrow to be seen are drawn as one
+    axes.broken_barh(prefill, (0, 1), facecolor=OWNER_TINTS[0], edgecolor=PREFILL, linewidth=0.8)
+    axes.broken_barh(spans[-1:], (0, 1), facecolor=OWNER_TINTS[1], edgecolor=DECODE, linewidth=0.8)
+    strokes = [(x, y) for end in ends for x, y in ((end, 1.15), (end, 1.55), (nan, nan))]  # one path, not hundreds
+    axes.plot(*zip(*strokes, strict=True), color=DECODE, linewidth=1)
+    axes.set_xlim(0, ends[-1] * 1.02)
+    axes.set_ylim(0, 1.9)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel("ms: each bar a step, each stroke a token for every running request")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+
+
+def _open(axes: Axes) -> None:
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)

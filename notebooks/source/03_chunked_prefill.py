@@ -1,0 +1,577 @@
+# %% [markdown]
+# # 03 · Chunked prefill: a long prompt keeps its row
+#
+# **You will be able to**
+#
+# - lay out the pieces of a prompt, and say which cells of which row each of them fills,
+# - explain why the rule for keeping a row has two halves,
+# - read in a recited text that a row was given back between two pieces.
+#
+# **About 30 minutes.** You need chapters [00](00_start_here.ipynb) and [02](02_alloc_and_free.ipynb): row, position, slot; alloc and free.
+
+# %% [markdown]
+# ## Set up
+#
+# Run this cell first (Shift+Enter).
+
+# %% tags=["setup"] jupyter={"source_hidden": true}
+import importlib.util
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from IPython import get_ipython
+
+ARCHIVE = ""  # the address of a tagged archive of this project: unset until it has a public one
+
+
+def missing():
+    return importlib.util.find_spec("reqpool") is None
+
+
+if missing() and Path("../reqpool/pool.py").exists():
+    sys.path.insert(0, str(Path("..").resolve()))  # a clone in which nothing was installed
+if missing() and ARCHIVE:
+    torch_before = version("torch")
+    get_ipython().run_line_magic("pip", f"install --no-deps {ARCHIVE}")
+    print(f"torch was {torch_before} and is {version('torch')}: these must be the same")
+if missing():
+    raise ModuleNotFoundError(
+        "reqpool is not here: get the whole repository and open this file in its notebooks folder"
+    )
+
+from reqpool.notebook import setup
+
+setup()
+
+# %% [markdown]
+# ## Why anybody should care
+#
+# In SGLang a long prompt used to give its row back after every piece, and took a row again for the next. When rows were scarce, another request of the same batch got that row and wrote its slots there, while the forward step of the piece before was still reading it.
+# ([sgl-project/sglang pull 17850](https://github.com/sgl-project/sglang/pull/17850), merged, 2026-02-02.)
+#
+# So the row is kept. But who may keep one? sglang-jax asked for a counter alone, and failed with an `AssertionError` at the *last* piece of prompts in hybrid models.
+# ([sgl-project/sglang-jax pull 998](https://github.com/sgl-project/sglang-jax/pull/998), opened 2026-04-28, merged.) You will take out each of the two safeguards.
+
+# %% [markdown]
+# ## The picture
+#
+# **A long prompt is computed in pieces, one in a step. All of them stand in one row, each behind the one before; the verified length says how far the forward step has come.**
+
+# %%
+from reqpool.notebook import player
+from reqpool.scenarios import chunked_prefill
+
+player(chunked_prefill(prompt_len=10, chunk_size=4), step=11)
+
+# %% [markdown]
+# Request a has 10 prompt tokens. Two pieces of 4 are in row 1; 2 tokens are still to come. Request b has come in between, and has a row of its own.
+#
+# Three words. **Prefill**: the tokens of a prompt are computed, many in one step. **Decode**: a running request gets its next token, one in a step. **Chunk**: a piece of a prompt that is prefilled in one step. A step has a **budget** of tokens, and whoever computes in it takes from the budget.
+
+# %% [markdown]
+# ## Worked example: ten tokens, four at a time
+#
+# Two fields of the request belong to the scheduler. `inflight_middle_chunks` counts chunks that are launched, are not the last one, and have no result yet. `kv_committed_len` counts the tokens that are in the cache for good.
+#
+# **Step 1. The first chunk is launched.** It is not the last, so the counter goes up; then the batch asks for rows.
+
+# %%
+from reqpool import Req, ReqToTokenPool
+
+pool = ReqToTokenPool(size=2, max_context_len=10, device="cpu")
+a = Req("a")
+a.inflight_middle_chunks += 1
+pool.alloc([a])
+
+# %%
+pool.append(a, [1, 2, 3, 4])
+a.kv_committed_len += 4
+a.inflight_middle_chunks, a.kv_committed_len
+
+# %% [markdown]
+# **Step 2. Its result comes.** The forward step raises the verified length; the counter goes down.
+
+# %%
+pool.verify([1], 4)
+a.inflight_middle_chunks -= 1
+a.inflight_middle_chunks, a.kv_committed_len
+
+# %% [markdown]
+# **Step 3. The second chunk**, not the last either. The request asks `alloc` again, as everyone in a batch does, and gets the row that it has.
+
+# %%
+a.inflight_middle_chunks += 1
+pool.alloc([a]), pool.available_size()
+
+# %% [markdown]
+# **Step 4. No length was reset**, because the row is not new: the chunk goes behind the first one.
+
+# %%
+pool.append(a, [5, 6, 7, 8])
+pool.req_to_token[1], pool.alloced_lens[1], pool.verified_lens[1]
+
+# %%
+assert pool.req_to_token[1].tolist() == [1, 2, 3, 4, 5, 6, 7, 8, 0, 0]
+assert int(pool.alloced_lens[1]) == 8 and int(pool.verified_lens[1]) == 4 and pool.available_size() == 1
+
+# %% [markdown]
+# **Step 5. Not everybody may keep a row.** Request b holds row 2 and has done nothing with it: that it asks again is a mistake, and it is better said than hidden.
+
+# %%
+b = Req("b")
+pool.alloc([b])
+
+try:
+    pool.alloc([b])
+except ValueError as error:
+    print(error)
+
+# %% [markdown]
+# The code: who keeps its row, and the condition with its two halves.
+
+# %%
+from reqpool.notebook import source
+
+source(ReqToTokenPool._keeps_row, ReqToTokenPool._has_more_to_do)
+
+# %% [markdown]
+# ## Predict
+#
+# Ten tokens, chunk size 4: the chunks are 4, 4 and 2. The result of each comes before the next is launched.
+
+# %% jupyter={"source_hidden": true}
+from reqpool.notebook import predict
+from reqpool.scenarios.chunks import asked
+
+last = asked(num_chunks=3)[-1]
+
+predict(
+    "The third chunk is the last one. It is launched, and asks `alloc` for its row. What is `inflight_middle_chunks` at this moment?",
+    choices=["0", "1", "2", "3"],
+    answer=str(last.inflight_middle_chunks),
+    why="The last chunk is no middle chunk, so it does not count; and the results of the other two are there. Step 13 of the player says so. The counter alone would say that there is nothing to continue.",
+    reveal=chunked_prefill(prompt_len=10, chunk_size=4),
+)
+
+# %% [markdown]
+# **One half taken out.** `CounterOnly` is the same pool, but it asks for the counter alone.
+
+# %% jupyter={"source_hidden": true}
+from reqpool.faulty import CounterOnly
+
+refused = chunked_prefill(prompt_len=10, chunk_size=4, pool_class=CounterOnly)
+OUTCOMES = {1: "the first `alloc` raises", 2: "the second `alloc` raises", 3: "the third `alloc` raises"}
+
+predict(
+    "The same prompt, the same three chunks, on a `CounterOnly` pool. What happens?",
+    choices=[*OUTCOMES.values(), "nothing raises, but the text is wrong", "nothing raises, and the text is right"],
+    answer=OUTCOMES[refused[len(refused) - 1].step + 1],
+    why="Two chunks pass, since the counter is 1 when they ask. At the third it is 0, and 8 tokens are in the row: all this work is refused at the last step. That is sglang-jax pull 998.",
+    reveal=refused,
+)
+
+# %%
+source(CounterOnly)
+
+# %% [markdown]
+# What happens with it, asserted: two chunks pass, and the third `alloc` is refused although 8 tokens are committed. The real pool keeps the row.
+
+# %%
+assert refused[len(refused) - 1].kind == "refuse" and refused.snapshot(len(refused)).verified[1] == 8
+assert [event.rows for event in chunked_prefill() if event.kind == "keep"] == [(1,), (1,)]
+refused[len(refused) - 1].text
+
+# %% [markdown]
+# **And the other half?** Would `kv_committed_len > 0` do alone? That depends on *when* it moves, and on when results come. Here is what both fields say before the second and the third chunk:
+
+# %%
+for overlap in (False, True):
+    for committed_at in ("launch", "result"):
+        said = [(one.inflight_middle_chunks, one.kv_committed_len) for one in asked(3, 4, overlap, committed_at)]
+        print(f"results {'late  ' if overlap else 'at once'}  committed at {committed_at}: {said}")
+
+# %% [markdown]
+# Each half is 0 somewhere. The counter is 0 in the first two lines, at the last chunk. `kv_committed_len` is 0 in the last line: the second chunk is launched before the result of the first, and nothing is committed yet. Where tokens are committed at launch, as in SGLang and in our engine, the second half alone would do between chunks. A pool cannot know how its scheduler counts: so it asks for both.
+
+
+# %%
+class CommittedOnly(ReqToTokenPool):
+    def _has_more_to_do(self, req):
+        return req.kv_committed_len > 0
+
+
+try:
+    asked(3, 4, overlap=True, committed_at="result", pool_class=CommittedOnly)
+except ValueError as error:
+    print(error)
+
+# %%
+assert len(asked(3, 4, overlap=True, committed_at="result")) == 2  # the real pool: no chunk is refused
+assert len(asked(3, 4, committed_at="launch", pool_class=CommittedOnly)) == 2  # nor here
+
+# %% [markdown]
+# ## Play
+#
+# The story of the picture, from its start. Watch the counter in the sentences, and the two lengths of row 1.
+
+# %%
+from reqpool.player import show
+
+story = chunked_prefill(prompt_len=10, chunk_size=4)
+show(story)
+
+# %% [markdown]
+# ### What did you see?
+#
+# <details><summary>Which cells does the second chunk fill, and how does the pool know where to begin?</summary>
+# Positions 4 to 7 of row 1. <code>append</code> begins at the alloced length, which was 4 and was not reset.
+# </details>
+# <details><summary>Which row does b get, and what becomes of it?</summary>
+# Row 2. Request b ends before the third chunk, and row 2 is free again. Row 1 is in nobody's way.
+# </details>
+# <details><summary>When are alloced and verified length of row 1 different?</summary>
+# From the moment a chunk's slots are written until its forward step is done: cells that are reserved, but not known good.
+# </details>
+
+# %%
+kept = [k for k, event in enumerate(story, start=1) if event.kind == "keep"]
+[(story.snapshot(k).alloced[1], story.snapshot(k).owners[1]) for k in kept]
+
+# %% [markdown]
+# ## Change it
+#
+# Now a whole engine, small but honest: a scheduler, K and V in slots, and a model that recites its prompt again and again. Request *short* is running (it recites `xyzxyzxy`), *long* comes with its prompt in step 2, *other* in step 3. The table says what each step computes; the player shows how the row fills, and below it the recited texts.
+
+# %%
+from reqpool.lab import in_chunks
+
+in_chunks()
+
+# %% [markdown]
+# *Try:*
+#
+# - Chunk size 1, then 12: how many steps until *long* says its first letter?
+# - A budget of 4. *short* takes one token of it: what is left for the chunk? And why does *other* come in pieces now?
+# - Prefill and decode *in separate steps*: how long does *short* wait for its next letter?
+# - Move everything at will. The texts stay right: no chunk size changes a letter.
+
+# %%
+from reqpool.scenarios.experiments import chunks
+
+assert all(
+    chunks(n, size, budget=8, mixed=mixed).wrong == {}
+    for n in (1, 9, 20)
+    for size in (1, 4, 20)
+    for mixed in (True, False)
+)
+
+# %% [markdown]
+# ### Why in pieces at all?
+#
+# Because others wait. A step takes longer the more tokens it computes, and who is running gets one token in a step. Our clock has two numbers: no step is shorter than 6 ms, and 50 tokens take a millisecond.
+
+# %%
+from reqpool.serving.counts import step_seconds
+
+source(step_seconds)
+
+# %% [markdown]
+# One long prompt comes while others run. How long do they wait for their next token, and how long does the long prompt wait for its first?
+
+# %%
+from reqpool.lab import waiting_times
+
+waiting_times()
+
+# %% [markdown]
+# *Try:*
+#
+# - From which chunk size on does a smaller one help nobody? Look for the size at which a step takes 6 ms anyway.
+# - Which chunk size would you choose, if nobody may wait more than 50 ms?
+# - Not mixed: our scheduler then runs all chunks before it decodes again. What have the chunks been good for?
+#
+# The clock is the shape of measured times: the linear layers of Llama-2-7B on an H100, 32 layers, from [microsoft/vidur](https://github.com/microsoft/vidur) (commit of 2024-11-19, MIT licence). Up to 128 tokens, and from 1,000 tokens on, it is within a fifth of the measurement. In between it is up to 40 % too short: 328 tokens take 11.0 ms there, 6.6 ms here. Attention, the reading of K and V, and the work of the host are left out.
+#
+# What the chart counts is what the engine does:
+
+# %%
+from reqpool.serving.chunk_times import Step, longest_wait, prefill_steps, time_to_first_token
+
+prefill_steps(prompt_len=12, chunk_size=4, num_running=1)
+
+# %%
+from reqpool.lab import plan
+
+engine_steps = plan(chunks(prompt_len=12, chunk_size=4, budget=8).trace)[1:4]
+assert [Step(step["long"], step["short"]) for step in engine_steps] == prefill_steps(12, 4, 1)[:3]
+
+whole, small, tiny = (prefill_steps(8192, size, num_running=8) for size in (8192, 512, 64))
+assert longest_wait(whole) > 160 and longest_wait(small) < 11 and longest_wait(tiny) == 6
+assert time_to_first_token(tiny) > 4 * time_to_first_token(small)
+
+# %% [markdown]
+# ## Break it
+#
+# On the left a request gives its row back between two pieces and takes the next free one; on the right it keeps it. Both engines, both pools and all requests are the same otherwise, and both players stand at the same moment.
+
+# %%
+from reqpool.lab import freed_between
+
+freed_between()
+
+# %% [markdown]
+# Step to where *long* gets its second row. The new row is empty: its lengths are zero, so the forward step begins at position 0 again. The slots of the first piece are still taken, but the only row that names them is free. At the last piece the model looks for the beginning of its prompt, finds none, and says the first letter that it does have.
+#
+# *Try:*
+#
+# - A chunk size as long as the prompt: why is nothing wrong?
+# - A budget of 6: now *other* is hurt too. What has changed for it?
+#
+# All that was taken out is this:
+
+# %%
+from reqpool.faulty import FreedBetweenChunks
+
+source(FreedBetweenChunks)
+
+# %%
+broken, mended = chunks(12, 4, budget=8, freed_between=True), chunks(12, 4, budget=8)
+assert list(broken.wrong) == ["long"] and mended.wrong == {}
+broken.recited, mended.recited
+
+# %% [markdown]
+# ### The incident itself
+#
+# SGLang did not lose the first piece: its scheduler wrote the slots of all pieces so far into the new row. On the schedule side all was right. But the forward step runs later, and it had been launched with the number of the *old* row. Two rows, and request b, whose prompt begins with a text that is in the cache already:
+
+# %%
+from reqpool.lab import read_while_freed
+
+read_while_freed()
+
+# %% [markdown]
+# The last step is the forward step's. On the left, row 1 is b's by then: at positions 0 to 2 it finds b's slots, and behind them one of its own. On the right it finds what was there when it was launched. Who gives a row back while a step that uses it is under way, gives it back too early; chapter 05 is about such steps.
+
+# %%
+from reqpool.scenarios import row_read_while_freed
+
+texts = [dict(row_read_while_freed(kind)[-1].facts)["texts"] for kind in (FreedBetweenChunks, ReqToTokenPool)]
+assert [text for ((_, text, _),) in texts] == ["xyzd", "abcd"]
+texts
+
+# %% [markdown]
+# ## Build it
+#
+# ### A. Complete a line
+
+# %% jupyter={"source_hidden": true}
+from reqpool.notebook import against, exercise
+
+
+def really_keeps(counter, committed):
+    pool, req = ReqToTokenPool(1, 4, "cpu"), Req("a")
+    pool.alloc([req])
+    req.inflight_middle_chunks, req.kv_committed_len = counter, committed
+    try:
+        return pool.alloc([req]) == [1]
+    except ValueError:
+        return False
+
+
+exercise(
+    "keeps_row",
+    "complete the line: `True` when a request that holds a row may keep it; `counter` is its `inflight_middle_chunks`, `committed` its `kv_committed_len`.",
+    against(really_keeps, [(counter, committed) for counter in (0, 1, 2) for committed in (0, 4, 8)]),
+    hints=[
+        "On the last chunk the counter is 0.",
+        "Before the first result `committed` may be 0. One of both is enough.",
+    ],
+    solution="""
+    def keeps_row(counter, committed):
+        return counter > 0 or committed > 0
+    """,
+    praise="Compared with the real pool's answer.",
+)
+
+
+# %%
+def keeps_row(counter, committed):
+    return ...  # your line
+
+
+# %%
+from reqpool.notebook import check
+
+check(keeps_row)
+
+# %% [markdown]
+# ### B. Write a function
+
+# %% jupyter={"source_hidden": true}
+from reqpool import record
+from reqpool.serving import Engine, Request
+
+
+def prefilled(prompt_len, chunk_size, budget, num_running):
+    """A real engine: the requests that run first, then the long prompt. Its pieces, and the trace."""
+    pool = ReqToTokenPool(3, 24, "cpu")
+    found = []
+    with record(pool) as trace:
+        engine = Engine(pool, num_slots=64, chunk_size=chunk_size, budget=budget)
+        for n in range(num_running):
+            engine.add(Request(f"running{n + 1}", prompt="x", max_new_tokens=20))
+            engine.step()
+        long = engine.add(Request("long", prompt="abcdefghijkl"[:prompt_len], max_new_tokens=1))
+        while not long.output:
+            batch = engine.scheduler.next_batch()
+            found += [entry.num_tokens for entry in batch if entry.req is long]
+            engine.scheduler.process(batch, engine.forward(batch))
+    return found, trace
+
+
+exercise(
+    "pieces",
+    "return the lengths of the pieces of a prompt, in order. A step computes at most `budget` tokens and at most `chunk_size` tokens of the prompt; `num_running` requests are running, and each takes one token of the budget in every step.",
+    against(
+        lambda *case: prefilled(*case)[0],
+        [
+            (prompt_len, chunk_size, budget, num_running)
+            for prompt_len in (1, 2, 3, 5, 8)
+            for chunk_size in (1, 2, 4)
+            for budget in (3, 5)
+            for num_running in (0, 1, 2)
+        ],
+        show=lambda *case: prefilled(*case)[1],
+    ),
+    hints=[
+        "How many tokens of the prompt fit in a step at most? Two limits, the smaller one counts.",
+        "All pieces are that long but the last one, which is what is left.",
+    ],
+    solution="""
+    def pieces(prompt_len, chunk_size, budget, num_running):
+        room = min(chunk_size, budget - num_running)
+        return [min(room, prompt_len - start) for start in range(0, prompt_len, room)]
+    """,
+    praise="Compared with what a real engine launched, in 90 cases.",
+)
+
+
+# %%
+def pieces(prompt_len, chunk_size, budget, num_running):
+    return ...  # your lines
+
+
+# %%
+check(pieces)
+
+# %% [markdown]
+# ### C. Break the pool
+
+# %% jupyter={"source_hidden": true}
+from reqpool.notebook import Failure, attempt
+from reqpool.scenarios.together import given_back
+
+
+def hurts_other_only_by_the_budget(function):
+    answer = attempt(function)
+    prompt_len, chunk_size, budget = answer
+    if chunk_size < 3:
+        return Failure(f"A chunk size of {chunk_size} cuts every prompt of three tokens: it has to be at least 3.")
+    run = chunks(prompt_len, chunk_size, budget, freed_between=True)
+    wrong = sorted(run.wrong)
+    if "other" not in wrong or "short" in wrong:
+        who = " and ".join(wrong) or "nobody"
+        return Failure(
+            f"With {answer} {who} recites wrongly. Wanted: other does, short does not.", given_back(run.trace)
+        )
+    return None
+
+
+exercise(
+    "break_it",
+    "return `(prompt_len, chunk_size, budget)`, as in the experiment above, with `chunk_size` at least 3, so that on the `FreedBetweenChunks` pool `other` recites wrongly and `short` does not. Both have prompts of three tokens!",
+    hurts_other_only_by_the_budget,
+    hints=[
+        "`other` is hurt when its prompt comes in two pieces. What cuts a prompt that is shorter than the chunk size?",
+        "It starts in the step of the last piece of `long`. Let that piece and the token of `short` leave 1 or 2 tokens of the budget.",
+    ],
+    solution="""
+    def break_it():
+        return 12, 4, 6
+    """,
+    praise="In the step of the last piece, 4 tokens are long's, 1 is short's: 1 or 2 are left for other, whose prompt is cut by the budget.",
+)
+
+
+# %%
+def break_it():
+    return ...  # three numbers
+
+
+# %%
+check(break_it)
+
+# %% [markdown]
+# ## Quiz
+
+# %% jupyter={"source_hidden": true}
+from reqpool.notebook import quiz
+
+quiz(
+    [
+        (
+            "A prompt of 1,000 tokens, chunk size 256, nobody else there. How often is `alloc` asked for this request until its first token, and how many rows does it take?",
+            "4 times, 1 row",
+            {
+                "once, 1 row": "No: every batch asks for all its requests. From the second time on the answer is the row that is there.",
+                "4 times, 1 row": "Yes: 256 + 256 + 256 + 232. The first `alloc` takes a row, the other three keep it.",
+                "4 times, 4 rows": "That is `FreedBetweenChunks`, and there each row but the last goes back: the text is lost.",
+            },
+        ),
+        (
+            "Results come at once. Which half of the condition keeps the row at the last chunk?",
+            "`kv_committed_len > 0`",
+            {
+                "`inflight_middle_chunks > 0`": "No: the last chunk is no middle chunk, and the others have their results. The counter is 0.",
+                "`kv_committed_len > 0`": "Yes: what the earlier chunks computed is committed.",
+                "none: the last chunk gets a new row": "No: then it would stand at position 0 of an empty row.",
+            },
+        ),
+        (
+            "With our clock (6 ms at least, 50 tokens a millisecond), 8 requests run and a long prompt comes. You go from chunk size 256 to 64. What happens?",
+            "nobody waits less, and the long prompt waits longer",
+            {
+                "the running requests get their tokens four times as fast": "No: a step takes 6 ms with 264 tokens, and 6 ms with 72.",
+                "nobody waits less, and the long prompt waits longer": "Yes: below 300 tokens a step is as long as ever, and there are four times as many.",
+                "the long prompt has its first token earlier": "No: it needs four times as many steps of the same length.",
+            },
+        ),
+    ]
+)
+
+# %%
+assert len(prefill_steps(1000, 256, 0)) - 1 == 4
+assert longest_wait(prefill_steps(8192, 256, 8)) == longest_wait(prefill_steps(8192, 64, 8)) == 6
+assert time_to_first_token(prefill_steps(8192, 64, 8)) == 4 * time_to_first_token(prefill_steps(8192, 256, 8))
+
+# %% [markdown]
+# ## In real engines
+#
+# As read in their public code and threads (SGLang to 2026-08-31, sglang-jax 2026-08-21, mini-sglang 2026-03-13, TokenSpeed 2026-08-22, SGLang-FluentLLM 2026-02-24); the behaviour in words, not in code.
+#
+# | engine | between two chunks | who may keep a row |
+# | --- | --- | --- |
+# | SGLang | at most one request is between its chunks; its row is kept since pull 17850 | counter or committed length, as here; since pull 37167 (2026-08-31) whoever has slots reserved |
+# | sglang-jax | kept; the table lies on the host, and a race like SGLang's was mended in pull 1008 | at most one request in a batch, and counter or committed length |
+# | mini-sglang | the object of the chunk carries the row number on | nobody asks |
+# | TokenSpeed, in C++ | the chunk's state hands a movable handle to the next state | only new and retracted requests can take a row |
+# | SGLang-FluentLLM | kept on purpose; the forward thread adds to the verified length | nobody asks |
+#
+# Published figures for the same question: in Sarathi-Serve (Table 4, openchat, Yi-34B on two A100, budget 1,024) the 99th percentile of the time between tokens falls from 0.68 s with mixed batches of whole prompts to 0.14 s with mixed batches and chunks, and the median time to the first token rises from 0.53 s to 0.76 s. The same two directions as in the chart above; model, machine, load and scheduler are others, so only the directions may be compared.
+#
+# ## Summary
+#
+# A long prompt goes in chunks so that others need not wait for it. All its chunks stand in one row: `alloc` lets a request keep its row while the counter or the committed length says that it goes on, and each half is 0 somewhere. Who gives the row back between two chunks loses what stood there, or lets a forward step read somebody else's slots.
+#
+# Words: [chapter 00](00_start_here.ipynb#Words). **Next:** chapter 04, *The padding row*: what a batch of fixed size does with its empty places.
