@@ -6,13 +6,15 @@
     follow         chapter 00: from a request down to its K and V
     come_and_go    chapter 02: pool size, requests, order of reuse
     free_twice     chapter 02: the second free, broken and mended
+    dummy_entries  chapter 04: a batch of fixed size, without a padding row and with one
 
 A new trace goes to the player in one message; nothing here draws through an Output widget or a global figure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from html import escape
 from typing import Any
 from uuid import uuid4
 
@@ -21,10 +23,12 @@ import torch
 
 from reqpool import scenarios
 from reqpool.faulty import FreedTwice
-from reqpool.notebook import note, player, prose, showing_errors, text_box
+from reqpool.notebook import BAD, GOOD, note, player, prose, showing_errors, text_box
 from reqpool.player import Player
 from reqpool.pool import Req, ReqToTokenPool
 from reqpool.scenarios.alloc_free import ORDERS
+from reqpool.scenarios.dummies import carried, first_cell, first_raise
+from reqpool.scenarios.experiments import PADDING, PROMPTS, WRITES, PaddingRun, Run, padding, verdicts
 from reqpool.trace import Trace, record
 from reqpool.views import charts
 
@@ -248,3 +252,146 @@ def _free_twice_sentence(broken: Trace, mended: Trace) -> str:
     ]
     refused = next(event.text for event in mended if event.kind == "refuse")
     return f"Broken, at the end: {'; '.join(shared) or 'no row has two owners'}. Mended: `{refused}`."
+
+
+# ---- chapter 04 -----------------------------------------------------------------------------------------------------
+
+OFF = "off: row 0 is a request's"
+CELL, NOBODY = "padding: 2px 14px 2px 0; text-align: left; vertical-align: top", "no damage"
+
+
+def dummy_entries() -> Lab:
+    """Live requests in a batch of fixed size, without a padding row and with one: who recites wrongly, and why."""
+    pair = side_by_side(padding(OFF).trace, padding().trace, ("", ""))
+    heads, below = [column.children[0] for column in pair.children], [text_box(), text_box()]
+    for column, text in zip(pair.children, below, strict=True):
+        column.children = (*column.children, text)
+    table = text_box()
+
+    def rebuild(live: int, graph_size: int, where: str, writes: str) -> None:
+        live = min(live, graph_size)  # a graph of two has room for two
+        runs = [padding(side, live, graph_size, **WRITES[writes]) for side in (OFF, where)]
+        names = ("no padding row: the dummies point at row 0, which is a's", f"the dummies point at: {where}")
+        for head, name, text, run in zip(heads, names, below, runs, strict=True):
+            head.value = f"<strong>{prose(name)}</strong>"
+            text.value = _run_text(run, writes)
+        show_pair(pair, [run.trace for run in runs], telling_step(runs[0].trace))
+        table.value = _verdict_table(live, graph_size, writes, where)
+
+    controls = {
+        "live": slider("live requests", 2, 1, 4),
+        "graph_size": scale("graph size", (2, 4, 8), 4),
+        "where": choice("dummies point at", [where for where in PADDING if where != OFF], "row 0"),
+        "writes": choice("the step writes", list(WRITES), "the cell [row, seq_len - 1] (LightLLM)"),
+    }
+    return Lab(controls, rebuild, [pair, table])
+
+
+def show_pair(pair: widgets.HBox, traces: Sequence[Trace], step: int) -> widgets.HBox:
+    """Two traces side by side, both at this step; framed players begin at the start."""
+    for one, trace in zip(pair.players, traces, strict=True):
+        if isinstance(one, Player):
+            with one.hold_sync():  # one message: the new trace, at its step
+                one.trace, one.step = trace, min(step, len(trace))
+        else:
+            one.trace = trace
+    return pair
+
+
+def telling_step(trace: Trace) -> int:
+    """The step at which the first wrong letter is heard, else the one at which the first decode step is done."""
+    heard = [k for k, event in enumerate(trace, start=1) if event.text.startswith("step ")]
+    wrong = [k for k in heard if trace[k - 1].text.endswith("wrong)")]
+    return (wrong or heard[1:])[0]
+
+
+def _run_text(run: PaddingRun, writes: str) -> str:
+    said = f"{prose(touched(run, writes))}<br>{prose(cause(run))}{recital(run)}"
+    return note(said, BAD if run.wrong else GOOD)
+
+
+def touched(run: PaddingRun, writes: str) -> str:
+    """What the dummy entries of every step touch: cells, slots, lengths, and whose row it is."""
+    if not run.dummies:
+        return "The batch is full: there is no dummy entry."
+    ((row, length, slot), num), *_ = run.dummies.items()
+    owners = {rid for k in range(len(run.trace)) for rid in run.trace.snapshot(k).owners.get(row, ())}
+    whose = f"request {min(owners)}'s" if owners else "nobody's"
+    cell = (
+        f"the cell of row {row}, position {length - 1} (slot {slot})" if WRITES[writes]["writes"] == "cell" else "none"
+    )
+    raised = first_raise(run.trace)
+    rises = "row {1}'s, from {2} to {3} in step {0}".format(*raised) if raised else "none"
+    return f"{carried(num, row, length, slot)}. Cells written: {cell}. Lengths raised: {rises}. Row {row} is {whose}."
+
+
+def cause(run: PaddingRun) -> str:
+    """Why the first wrong letter is wrong: the cell or the length, the slot, the position. Looked up in the trace."""
+    if not run.wrong:
+        return "**Nobody recites wrongly.**"
+    (rid, (letter, *_)), *_ = run.wrong.items()
+    at = f"letter {letter + 1}, in step {letter + 1}"
+    end = f"**{rid} recites {run.recited[rid][letter]} instead of {run.expected[rid][letter]}** ({at})."
+    if cell := first_cell(run.trace):
+        step, row, position, before, after = cell
+        odd = " (torch takes the last slot for it)" if after < 0 else ""
+        return (
+            f"Step {step}: the cell of row {row}, position {position} said slot {before}, where K and V of request "
+            f"{rid} lie; the dummy entries made it slot {after}. Request {rid} looks for its letter {letter + 1} at "
+            f"position {position}, is led to slot {after}{odd}, and {end}"
+        )
+    step, row, before, after = first_raise(run.trace)
+    slot = next(int(run.trace.snapshot(k).table[row, after]) for k, event in enumerate(run.trace) if event.step > step)
+    sought = after + 1 - len(PROMPTS[rid])
+    return (
+        f"Step {step}: the verified length of row {row} went from {before} to {after}, and {before + 1} is right. In "
+        f"step {step + 1} request {rid} starts at position {after}: its K and V go to the slot that stands there "
+        f"({'0, the dummy slot: nobody has written that cell' if slot == 0 else slot}), and it looks for its letter "
+        f"{letter + 1} at position {sought}, not {letter}: {end}"
+    )
+
+
+def recital(run: Run) -> str:
+    """What every request recited, wrong letters marked, beside what it should have."""
+    rows = []
+    for rid, text in run.recited.items():
+        wrong = run.wrong.get(rid, [])
+        letters = "".join(_wrong_letter(letter) if i in wrong else escape(letter) for i, letter in enumerate(text))
+        verdict = f"wrong: {_letters(wrong)}, wanted <code>{run.expected[rid]}</code>" if wrong else "right"
+        rows.append(
+            f'<tr><th scope="row" style="{CELL}">{escape(rid)} recites</th>'
+            f'<td style="{CELL}"><code>{letters}</code></td><td style="{CELL}">{verdict}</td></tr>'
+        )
+    return f"<table>{''.join(rows)}</table>"
+
+
+def _wrong_letter(letter: str) -> str:
+    style = f"color: inherit; background: none; font-weight: bold; text-decoration: underline wavy {BAD}"
+    return f'<mark data-wrong style="{style}">{escape(letter)}</mark>'
+
+
+def _letters(indices: list[int]) -> str:
+    return f"letter{'s' if len(indices) > 1 else ''} {', '.join(str(i + 1) for i in indices)}"
+
+
+def _verdict_table(live: int, graph_size: int, writes: str, where: str) -> str:
+    """All that a step can write for dummies, against all places they can point at: each cell is a run of its own."""
+    found = verdicts(live, graph_size)
+    shown = {(writes, OFF), (writes, where)}
+    head = "".join(f'<th scope="col" style="{CELL}">{escape(place)}</th>' for place in PADDING)
+    rows = "".join(
+        f'<tr><th scope="row" style="{CELL}">{escape(kind)}</th>'
+        + "".join(_verdict(found[kind, place], (kind, place) in shown) for place in PADDING)
+        + "</tr>"
+        for kind in WRITES
+    )
+    title = f"{live} live in a graph of {graph_size}: who recites wrongly (bold: the two that play above)"
+    caption = f'<caption style="text-align: left; caption-side: top">{title}</caption>'
+    corner = f'<th scope="col" style="{CELL}">the step writes for its dummies</th>'
+    return f'<div style="overflow-x: auto"><table>{caption}<tr>{corner}{head}</tr>{rows}</table></div>'
+
+
+def _verdict(wrong: dict[str, list[int]], shown: bool) -> str:
+    said = "; ".join(f"{rid} wrong from letter {indices[0] + 1} on" for rid, indices in wrong.items()) or NOBODY
+    colour = f"; border-left: 4px solid {BAD if wrong else GOOD}; padding-left: 6px"
+    return f'<td style="{CELL}{colour}{"; font-weight: bold" if shown else ""}">{said}</td>'

@@ -1,0 +1,588 @@
+# %% [markdown]
+# # 04 · The padding row: where the dummy entries point
+#
+# **You will be able to**
+#
+# - tell table row 0 from KV slot 0, and say what a dummy entry does to each,
+# - predict whether dummy entries do damage, and whose letter goes wrong,
+# - compare three places where engines let them point, and say what each protects.
+#
+# **About 30 minutes.** You need chapters [00](00_start_here.ipynb), [01](01_the_table.ipynb) and [02](02_alloc_and_free.ipynb): row, position, slot; a length says what is live; a row has one owner.
+
+# %% [markdown]
+# ## Set up
+#
+# Run this cell first (Shift+Enter).
+
+# %% tags=["setup"] jupyter={"source_hidden": true}
+import importlib.util
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from IPython import get_ipython
+
+ARCHIVE = ""  # the address of a tagged archive of this project: unset until it has a public one
+
+
+def missing():
+    return importlib.util.find_spec("reqpool") is None
+
+
+if missing() and Path("../reqpool/pool.py").exists():
+    sys.path.insert(0, str(Path("..").resolve()))  # a clone in which nothing was installed
+if missing() and ARCHIVE:
+    torch_before = version("torch")
+    get_ipython().run_line_magic("pip", f"install --no-deps {ARCHIVE}")
+    print(f"torch was {torch_before} and is {version('torch')}: these must be the same")
+if missing():
+    raise ModuleNotFoundError(
+        "reqpool is not here: get the whole repository and open this file in its notebooks folder"
+    )
+
+from reqpool.notebook import setup
+
+setup()
+
+# %% [markdown]
+# ## Why anybody should care
+#
+# SGLang made row 0 its padding row on 2026-05-01. The highest row was now `size`, but one buffer beside the table still had `size` entries: accuracy fell from 0.776 to about 0.72, and nothing crashed.
+# ([sgl-project/sglang pull 24439](https://github.com/sgl-project/sglang/pull/24439), May 2026, merged.)
+#
+# In the same month: the padded part of a captured batch still held the rows of an earlier, larger batch. Its dummy entries read those rows instead of row 0.
+# ([sgl-project/sglang pull 26292](https://github.com/sgl-project/sglang/pull/26292), 2026-05-25, merged; both looked up in autumn 2026.)
+
+# %% [markdown]
+# ## The picture
+#
+# **A captured CUDA graph always runs the same number of entries. Those without a request are dummy entries, and each of them has to point at some row: at table row 0, which belongs to nobody.**
+
+# %%
+from reqpool.notebook import player
+from reqpool.scenarios.experiments import padding
+
+player(padding("row 0", writes="slot").trace, step=9)
+
+# %% [markdown]
+# Two requests run in a batch of four. At this step the two dummy entries have read row 0, and their K and V went to slot 0. These are **two different zeros**:
+#
+# | | table row 0 | KV slot 0 |
+# | --- | --- | --- |
+# | axis | requests | tokens |
+# | name | the padding row | the dummy slot |
+# | a dummy entry | reads it; in some engines it also writes a cell or a length of it | writes its K and V there |
+# | kept out of use by | the pool, which hands out rows 1 to `size` | the allocator, which hands out slots 1 to `size` |
+
+# %% [markdown]
+# ## Worked example: two requests in a batch of four
+#
+# **Step 1. Two requests**, with three tokens each, and a runner whose only graph has four entries. (The model recites: it continues *xyz* with *xyzxyz...*)
+
+# %%
+import torch
+
+from reqpool import ReqToTokenPool
+from reqpool.serving import GraphRunner, Recite
+
+pool, model = ReqToTokenPool(size=4, max_context_len=8, device="cpu"), Recite(num_slots=16, max_context_len=8)
+runner = GraphRunner(pool, model, graph_sizes=(4,))
+rows = torch.tensor(pool.alloc_rows(2))
+rows
+
+# %% [markdown]
+# **Step 2. Their prompts.** K and V of *xyz* and *klm* go to slots 1 to 6. The first letters come out, and their slots are reserved: 7 and 8.
+
+# %%
+for row, prompt, slots in ((1, "xyz", [1, 2, 3]), (2, "klm", [4, 5, 6])):
+    model.write(torch.tensor(slots), torch.arange(3), model.tokens(prompt))
+    pool.append(row, [*slots, row + 6])
+pool.verify(rows, 3)
+pool.req_to_token[:3]
+
+# %% [markdown]
+# **Step 3. One decode step.** Both requests are at position 3; the letters x and k go in, and the next ones come out.
+
+# %%
+letters = runner.run(rows, positions=torch.tensor([3, 3]), tokens=model.tokens("xk"), wanted=torch.tensor([1, 1]))
+letters
+
+# %% [markdown]
+# **Step 4. The buffers.** The graph reads these, whatever is in them. Two entries are requests; the other two are dummies.
+
+# %%
+buffers = {name: runner.static[name].tolist() for name in ("rows", "positions", "out_slots")}
+buffers
+
+# %% [markdown]
+# **Step 5. Which zero is which?** The zeros in `rows` are table row 0. The zeros in `out_slots` are KV slot 0. The zeros in `positions` are neither: the dummy's only token stands at position 0, so its length is 1.
+
+# %%
+assert buffers == {"rows": [1, 2, 0, 0], "positions": [3, 3, 0, 0], "out_slots": [7, 8, 0, 0]}
+
+# %% [markdown]
+# **Step 6. Why length 1, and not 0?** A softmax over nothing is not a number. With length 1 the dummy reads one cell of row 0, and gets an answer that nobody looks at.
+
+# %%
+nothing = torch.tensor([float("-inf")])
+torch.softmax(nothing, dim=0)
+
+# %% [markdown]
+# **Step 7. What have the dummies changed?** The K and V of slot 0, and nothing else: row 0 is all zeros, and its length is 0.
+
+# %%
+k, v = model.cache.read(0, torch.tensor([0]))
+bool(v.any()), pool.req_to_token[0].tolist(), pool.verified_lens.tolist()
+
+# %%
+assert v.any() and not pool.req_to_token[0].any() and pool.verified_lens.tolist() == [0, 4, 4, 0, 0]
+
+# %% [markdown]
+# The code that fills the buffers. `self.dummy` is what a dummy entry carries.
+
+# %%
+from reqpool.notebook import source
+
+source(GraphRunner.run)
+
+# %% [markdown]
+# **Not every engine stops at slot 0.** What a step writes for a dummy entry besides K and V differs:
+#
+# - *nothing more*: SGLang's schedule writes the cells before the step, for real requests only;
+# - *a cell*: LightLLM's decode kernel writes the cell [row, seq_len - 1] of every entry. Its dummies have length 2, so that is position 1;
+# - *a length*: in FluentLLM the forward thread raises `verified_lens[rows]` for every entry.
+
+# %% [markdown]
+# ## Predict
+#
+# Now the safeguard is off: row 0 is handed out like any other row, and request a gets it. The dummy entries still point at row 0.
+
+# %% jupyter={"source_hidden": true}
+from reqpool.lab import OFF
+from reqpool.notebook import predict
+
+unharmed = [live for live in (1, 2, 3, 4) if not padding(OFF, live=live, recorded=False).wrong]
+(full,) = unharmed
+predict(
+    "A graph of four; the step writes a cell for every entry, as LightLLM's does. With how many live requests does nobody recite wrongly?",
+    choices=["1", "2", "3", "4", "none of these"],
+    answer=str(full),
+    why="A full batch has no dummy entry. So the fault comes and goes with the load: it is not there in a test whose batch happens to fit.",
+    reveal=padding(OFF, live=full).trace,
+)
+
+# %% jupyter={"source_hidden": true}
+hurt = padding(OFF)
+first_wrong = hurt.wrong["a"][0] + 1
+predict(
+    "Two live requests. Request a is in row 0 and recites xyzxyzxyz; the letter at position p is found through cell [0, p]. The dummies write the cell at position 1. Which is a's first wrong letter?",
+    choices=["1", "2", "3", "4"],
+    answer=str(first_wrong),
+    why=f"Position 1 held the slot of y. Now it says slot 0, where the dummies' K and V lie, and a recites {hurt.recited['a']}. From then on every third letter is wrong, for a repeats what it has said.",
+    reveal=hurt.trace,
+)
+
+# %% [markdown]
+# ## Play
+#
+# The same, to step through. Watch row 0, position 1, and what a recites. Look at the end of the rows, too: no length is wrong here.
+
+# %%
+from reqpool.player import show
+
+show(hurt.trace)
+
+# %% [markdown]
+# ### What did you see?
+#
+# <details><summary>At which step is the damage done, and at which does one hear of it?</summary>
+# Step 9 writes the cell; step 12 is the first wrong letter. Both belong to engine step 2. The cell is overwritten again in every later step, and nothing changes any more.
+# </details>
+# <details><summary>Whose fault does it look like?</summary>
+# Request a's. Its row, its slots and its lengths add up, <code>pool.check()</code> would find nothing there, and request b beside it is right.
+# </details>
+# <details><summary>At the end, request a gives back its row. What is odd?</summary>
+# One of its cells says slot 0, which nobody can give back. So slot 2, which stood there before, is never freed: it leaks.
+# </details>
+
+# %%
+from reqpool.scenarios.dummies import first_cell
+
+leak = next(event.text for event in hurt.trace if "leak" in event.text)
+hurt.trace[8].kind, hurt.trace[11].text, first_cell(hurt.trace), leak
+
+# %%
+assert hurt.trace[8].kind == "pad_write" and hurt.trace[11].text.endswith("(a: wrong)")
+assert first_cell(hurt.trace) == (2, 0, 1, 2, 0)  # engine step 2, row 0, position 1: slot 2 before, slot 0 after
+
+# %% [markdown]
+# ## Change it
+#
+# Two players that move together, and stand where the first wrong letter is heard. Below each: what its dummies touch, why the first wrong letter is wrong, and all the texts. The table at the end sets every kind of write against every place to point at; each field is a run of its own.
+
+# %%
+from reqpool.lab import dummy_entries
+
+dummy_entries()
+
+# %% [markdown]
+# *Try:*
+#
+# - *live requests* up to 4, then *graph size* 8: when is there damage, and when is there none?
+# - *the step writes*: which kinds never hurt, even with no padding row? Why is `+=` among them? (The next section says.)
+# - *dummies point at*: the last row instead of row 0. What changes in the texts? What in the picture?
+# - *none, slot -1*: it protects one of the two zeros only. Which kind of write gets through?
+#
+# Two of the fields are nobody's engine: vLLM, whose dummies have slot -1 and length 0, was not seen to write a cell or a length for them. They show that slot -1 guards the slots and not the rows.
+
+# %%
+from reqpool.scenarios.experiments import WRITES, verdicts
+
+found = verdicts(live=2, graph_size=4)
+assert not any(wrong for (_, where), wrong in found.items() if where in ("row 0", "last row"))
+assert [kind for kind in WRITES if found[kind, OFF]] == [
+    "the cell [row, seq_len - 1] (LightLLM)",
+    "the length, with index_add_",
+]
+
+# %% [markdown]
+# ## Break it
+#
+# The padding row is one line of the pool. This is all that was taken out:
+
+# %%
+from reqpool.faulty import NoPaddingRow
+
+source(ReqToTokenPool._usable_rows, NoPaddingRow)
+
+# %% [markdown]
+# ### Once, or as often as it is named
+#
+# The step raises the length of every entry's row, and the batch names row 0 twice. Two ways to write that, and they differ:
+
+# %%
+batch = torch.tensor([1, 2, 0, 0])
+once, each = torch.zeros(2, 3, dtype=torch.int32)
+once[batch] += 1
+each.index_add_(0, batch, torch.ones(4, dtype=torch.int32))
+once.tolist(), each.tolist()
+
+# %% [markdown]
+# `+=` reads, adds and writes back: row 0 rises once, however often it is named. `index_add_` adds for every name, as a kernel with atomic adds does. **With** a padding row neither hurts, but the length of row 0 drifts:
+
+# %%
+from reqpool.scenarios.dummies import drift
+
+one_a_step, two_a_step = (
+    drift(padding("row 0", **WRITES[kind]).trace)
+    for kind in ("the length, with += (FluentLLM)", "the length, with index_add_")
+)
+one_a_step, two_a_step
+
+# %%
+assert two_a_step == [2 * length for length in one_a_step]  # there are two dummy entries
+
+# %% [markdown]
+# **Without** one, `+=` does no harm at all: a's length has to rise by one anyway. `index_add_` moves it by three, and a starts too far to the right. Both players move together.
+
+# %%
+from reqpool.lab import show_pair, side_by_side, telling_step
+
+raised = [padding(OFF, **WRITES[kind]) for kind in ("the length, with index_add_", "the length, with += (FluentLLM)")]
+traces = [run.trace for run in raised]
+show_pair(side_by_side(*traces, ("broken: as often as named", "no damage: once")), traces, telling_step(traces[0]))
+
+# %%
+from reqpool.lab import cause
+from reqpool.notebook import prose, text_box
+
+assert raised[0].wrong and not raised[1].wrong
+text_box(prose(cause(raised[0])))
+
+# %% [markdown]
+# So a test that happens to use `+=` says nothing about a kernel that adds atomically. FluentLLM sets row 0's length back to zero after every replay. TokenSpeed lets some drafters' dummies point at a row of their own, because lengths read through row 0 would grow and hang them.
+
+# %% [markdown]
+# ### The stale tail
+#
+# A batch of four, then c and d end. The buffers stay as they are between replays. Whoever forgets to reset their tail replays c and d as dummies: with c's row and c's slot. Here request e has just got both.
+
+# %%
+from reqpool.scenarios.experiments import stale_tail
+
+stale, fresh = stale_tail(), stale_tail(refresh_tail=True)
+traces = stale.trace, fresh.trace
+tail_step = next(k for k, event in enumerate(stale.trace, 1) if event.kind == "pad_read" and event.step == 3)
+show_pair(side_by_side(*traces, ("broken: the tail stays", "mended: the tail is reset")), traces, tail_step)
+
+# %%
+tail = stale.trace[tail_step - 1]
+print(tail.text.replace("; 1", "\n1"))
+stale.recited["e"], stale.expected["e"]
+
+# %% [markdown]
+# Read it backwards. Request e recites **p** instead of **h**. It finds that letter at position 3 of row 3, in slot 21. Slot 21 was c's last one, and p was the letter that went in there. In engine step 3 the stale entry wrote it once more, just after e's prompt had been written. There *is* a padding row here; nobody pointed at it.
+
+# %%
+((row, position),) = dict(tail.facts)["wrong"]
+assert (row, position, int(stale.trace.snapshot(tail_step).table[row, position])) == (3, 3, 21)
+assert stale.wrong == {"e": [3]} and stale.recited["e"][3] == "p" and not fresh.wrong
+
+# %% [markdown]
+# In SGLang's case (pull 26292) only the row numbers were stale; the lengths were already reset, so the dummies read one cell of a foreign row. The mend is one more buffer set to zero. Here the whole tail is stale, and K and V go astray as well.
+
+# %% [markdown]
+# ### One entry short
+#
+# The other incident, pull 24439. With a padding row the table has `size + 1` rows, and so must everything that is indexed by row.
+
+# %%
+side = torch.zeros(pool.size, dtype=torch.int32)
+highest = max(pool.free_slots)
+try:
+    side[highest] = 7
+except IndexError as error:
+    print(error)
+
+# %% [markdown]
+# torch notices. A kernel computes an address and writes; what lies behind the buffer is somebody else's:
+
+# %%
+memory = torch.zeros(8, dtype=torch.int32)
+side, neighbour = memory[: pool.size], memory[pool.size :]
+memory[highest] = 7  # what a kernel does with the address of side[highest]
+side.tolist(), neighbour.tolist()
+
+# %%
+assert neighbour[0] == 7 and pool.verified_lens.shape[0] == pool.size + 1
+
+# %% [markdown]
+# ### On a GPU
+#
+# The same as a captured CUDA graph: the step is recorded once and replayed over the same buffers. (This path has not yet been run on a GPU; on the CPU the same function runs over the same buffers.)
+
+# %%
+from reqpool.scenarios.experiments import replayed
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+if device == "cpu":
+    print("No GPU here: the captured graph is skipped, and the same function runs on the CPU.")
+said = replayed(device=device), replayed(NoPaddingRow, device)
+said
+
+# %%
+assert said == ("xyzxyzxyz", hurt.recited["a"])
+
+# %% [markdown]
+# ## Build it
+#
+# ### A. Complete a line
+
+# %% jupyter={"source_hidden": true}
+from reqpool.notebook import against, exercise
+
+
+def rows_of_a_step(rows, graph_size):
+    """What the real runner has in its buffer, after a step of exactly these rows."""
+    pool = ReqToTokenPool(8, 4, "cpu")
+    runner = GraphRunner(pool, Recite(8, 4), graph_sizes=(graph_size,))
+    at = torch.zeros(len(rows), dtype=torch.int64)
+    runner.run(torch.tensor(rows), at, at, at)
+    return runner.static["rows"].tolist()
+
+
+exercise(
+    "padded",
+    "complete the line: return the rows of a step, `rows` being those of its requests and `graph_size` the number of entries that the graph has.",
+    against(
+        rows_of_a_step,
+        [
+            (list(range(first, first + n)), size)
+            for size in (1, 2, 4, 8)
+            for first in (1, 3)
+            for n in range(1, min(size, 4) + 1)
+        ],
+    ),
+    hints=["How many dummy entries are there?", "`[0] * n` is a list of n zeros. They are table row 0."],
+    solution="""
+    def padded(rows, graph_size):
+        return rows + [0] * (graph_size - len(rows))
+    """,
+    praise="Compared with the buffer of the real runner after a step.",
+)
+
+
+# %%
+def padded(rows, graph_size):
+    return ...  # your line
+
+
+# %%
+from reqpool.notebook import check
+
+check(padded)
+
+# %% [markdown]
+# ### B. Write a function
+
+# %% jupyter={"source_hidden": true}
+from reqpool import record
+
+
+def raised_by(rows, num_steps, accumulate):
+    """The real pool, its lengths raised by torch itself."""
+    pool = ReqToTokenPool(2, 4, "cpu")
+    with record(pool) as trace:
+        pool.alloc_rows(2)
+        for step in range(1, num_steps + 1):
+            trace.step = step
+            if accumulate:
+                pool.verified_lens.index_add_(0, torch.tensor(rows), torch.ones(len(rows), dtype=torch.int32))
+            else:
+                pool.verified_lens[torch.tensor(rows)] += 1
+            trace.emit("verify", rows=sorted(set(rows)), text=f"a step of the rows {rows}")
+    return trace
+
+
+def lengths_in_the_end(*case):
+    trace = raised_by(*case)
+    return list(trace.snapshot(len(trace)).verified)
+
+
+exercise(
+    "lengths_after",
+    "return the lengths of the rows 0, 1 and 2 after `num_steps` steps of the batch `rows`. All begin at 0. Each step raises the length of every entry's row by one: with `accumulate` as often as the row is named (`index_add_`), without it once (`+=`).",
+    against(
+        lengths_in_the_end,
+        [
+            (list(rows), num_steps, accumulate)
+            for num_steps in (1, 3)
+            for rows in ([1], [1, 0], [1, 2], [1, 0, 0], [2, 0, 0, 0], [1, 2, 0, 0])
+            for accumulate in (False, True)
+        ],
+        show=raised_by,
+    ),
+    hints=[
+        "How often does `rows` name row r? `rows.count(r)` says it.",
+        "Without `accumulate` a row that is named at all rises by one a step: `min(rows.count(r), 1)`.",
+    ],
+    solution="""
+    def lengths_after(rows, num_steps, accumulate):
+        named = [rows.count(row) for row in (0, 1, 2)]
+        return [num_steps * (n if accumulate else min(n, 1)) for n in named]
+    """,
+    praise="Compared with torch's own `+=` and `index_add_`.",
+)
+
+
+# %%
+def lengths_after(rows, num_steps, accumulate):
+    return ...  # your lines
+
+
+# %%
+check(lengths_after)
+
+# %% [markdown]
+# ### C. Break the pool
+
+# %% jupyter={"source_hidden": true}
+from reqpool.notebook import Failure, attempt
+
+
+def third_letter_first(function):
+    settings = attempt(function)
+    broken, mended = (padding(where, **settings) for where in (OFF, "row 0"))
+    if not broken.wrong:
+        return Failure("Play it: without the padding row nobody recites wrongly.", broken.trace)
+    first = min(wrong[0] for wrong in broken.wrong.values()) + 1
+    if first != 3:
+        return Failure(
+            f"Play it: somebody recites wrongly, but the first wrong letter is letter {first}.", broken.trace
+        )
+    if mended.wrong:
+        return Failure("With the padding row somebody recites wrongly, too.", mended.trace)
+    return None
+
+
+exercise(
+    "break_it",
+    "return settings for which, without the padding row, the *first* wrong letter is a *third* letter. Settings are a dict: `live` 1 to 4, `graph_size`, `writes` is `'slot'`, `'cell'` or `'length'`, `accumulate` is True or False. With the padding row the same must be right.",
+    third_letter_first,
+    hints=[
+        "A cell hurts at letter 2, for the dummies write position 1. What else can a step write?",
+        "A length hurts one step later: the next step starts from it. Which of the two ways to add moves it too far?",
+    ],
+    solution="""
+    def break_it():
+        return {"live": 2, "graph_size": 4, "writes": "length", "accumulate": True}
+    """,
+    praise="The length was wrong after step 2, and step 3 started from it.",
+)
+
+
+# %%
+def break_it():
+    return ...  # your settings
+
+
+# %%
+check(break_it)
+
+# %% [markdown]
+# ## Quiz
+
+# %% jupyter={"source_hidden": true}
+from reqpool.notebook import quiz
+
+quiz(
+    [
+        (
+            "A dummy entry carries row 0, length 1 and slot 0. Where do its K and V go?",
+            "to KV slot 0",
+            {
+                "to row 0, position 0 of the table": "No: a table holds slots, not K and V. Row 0 is read, and keeps its zeros.",
+                "to KV slot 0": "Yes: the dummy slot, which the allocator never hands out. The other zero, table row 0, is what it reads.",
+                "nowhere": "No: that would be slot -1, which vLLM's store kernels skip.",
+            },
+        ),
+        (
+            "No padding row: request a is in row 0. The batch is [0, 1, 0, 0], and the step does `verified_lens[rows] += 1`. By how much does a's length rise?",
+            "1",
+            {
+                "0": "No: row 0 is named, so it rises.",
+                "1": "Yes: torch's `+=` reads, adds and writes back, so a row named three times rises once. No damage, by luck.",
+                "3": "No: that is `index_add_`, or a kernel with atomic adds. Then a's next step starts at the wrong position.",
+            },
+        ),
+        (
+            "A pool with `size=8` and a padding row at row 0. How many entries must a buffer have that is indexed by row?",
+            "9",
+            {
+                "7": "No: there are eight usable rows, and they are numbered from 1.",
+                "8": "No: that was pull 24439. Row 8 exists, and would be written behind the end.",
+                "9": "Yes: the rows 0 to 8.",
+            },
+        ),
+    ]
+)
+
+# %% [markdown]
+# ## In real engines
+#
+# As read in their public code (SGLang 2026-08, FluentLLM 2026-02-24, TokenSpeed 2026-08-22, mini-sglang 2026-03-13, LightLLM 2025-07-11, vLLM 2026-08-17).
+#
+# | engine | a dummy entry points at | its length, its slot | what else the step writes for it |
+# | --- | --- | --- | --- |
+# | SGLang | row 0, since pull 24243 (2026-05-01); before that row 0 was an ordinary row | 1 in nearly every backend; slot 0 | nothing in the table; row 0 of buffers beside it |
+# | FluentLLM | row 0 | | raises row 0's length, and sets it to zero after each replay |
+# | TokenSpeed | row 0; for some drafters the row after the last | 1; its dummy slot | state goes to the row after the last. The tail is reset at every step |
+# | mini-sglang | the last row, which belongs to a dummy request and is filled with the dummy slot | 1; the dummy slot | |
+# | LightLLM | the last row | 2; a slot after the last one | the cell at position 1 of that row |
+# | vLLM | no row of the table | 0; slot -1, which the store kernels skip | |
+#
+# ## Summary
+#
+# A captured batch has a fixed size, so dummy entries must point somewhere. **Table row 0** is the row they may read and write, because nobody owns it. **KV slot 0** is where their K and V may land. Whether a missing padding row hurts depends on what the step writes for dummies; a full batch has none. The buffers stay between replays: reset the tail, and give everything that is indexed by row `size + 1` entries.
+#
+# Words: [chapter 00](00_start_here.ipynb#Words). **Next:** chapter 05, *Reset on reuse*: a step that writes after its row was given back.
