@@ -206,12 +206,12 @@ def replayed(pool_class: type[ReqToTokenPool] = ReqToTokenPool, device: str = "c
 # ---- reset on reuse --------------------------------------------------------------------------------------------------
 
 LANDINGS = (
-    "before a's row is freed",
-    "after the free, before c comes",
-    "after c's first step",
+    "before the free",
+    "after the free",
+    "after c's step",
     "after b's alloc",
-    "after b's first step",
-    "after b's second step",
+    "after b's step",
+    "one step later",
 )
 
 

@@ -1,0 +1,526 @@
+# %% [markdown]
+# # 05 · Reset on reuse: the write that comes late
+#
+# **You will be able to**
+#
+# - trace a wrong letter back: late length, start position, stale slot, whose letter,
+# - say for every moment at which a late write can land which safeguard saves it,
+# - explain when reset on reuse is *not* enough.
+#
+# **About 30 minutes.** You need chapters [02](02_alloc_and_free.ipynb) (alloc, free, fifo and lifo) and [03](03_chunked_prefill.ipynb) (steps of an engine). Chapter [04](04_padding_row.ipynb) helps with the dummy entries.
+
+# %% [markdown]
+# ## Set up
+#
+# Run this cell first (Shift+Enter).
+
+# %% tags=["setup"] jupyter={"source_hidden": true}
+import importlib.util
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from IPython import get_ipython
+
+ARCHIVE = ""  # the address of a tagged archive of this project: unset until it has a public one
+
+
+def missing():
+    return importlib.util.find_spec("reqpool") is None
+
+
+if missing() and Path("../reqpool/pool.py").exists():
+    sys.path.insert(0, str(Path("..").resolve()))  # a clone in which nothing was installed
+if missing() and ARCHIVE:
+    torch_before = version("torch")
+    get_ipython().run_line_magic("pip", f"install --no-deps {ARCHIVE}")
+    print(f"torch was {torch_before} and is {version('torch')}: these must be the same")
+if missing():
+    raise ModuleNotFoundError(
+        "reqpool is not here: get the whole repository and open this file in its notebooks folder"
+    )
+
+from reqpool.notebook import setup
+
+setup()
+
+# %% [markdown]
+# ## Why anybody should care
+#
+# While one step computes on the GPU, an engine already plans the next one. So a request can be taken off *while its last step is still under way*. Its row is freed, the row gets a new owner, and then the step of the old owner writes its result: into a row that is not its own any more.
+#
+# Two answers from real engines:
+#
+# - TokenSpeed's older Python pool, and SGLang-FluentLLM where the same design runs (code of 2026-02-24), zero a row's lengths when it is freed **and once more when it is handed out**. The reason: the forward thread may still add to the length of a row whose request was retracted meanwhile.
+# - In SGLang that would have come too late. There the first values of a new request's row were written from the schedule side (when decoding takes over after a separate prefill), and then the step under way wrote the old owner's into the same row. The mend is neither a reset nor a check: the schedule stream now **waits** for the forward stream first. ([sgl-project/sglang pull 35748](https://github.com/sgl-project/sglang/pull/35748), merged 2026-08-21; the race is described in [pull 34077](https://github.com/sgl-project/sglang/pull/34077), closed in its favour. Looked up in autumn 2026.)
+#
+# Which of them is right, and when? That is this chapter.
+
+# %% [markdown]
+# ## The picture
+#
+# **Two lanes. The schedule lane hands out rows and slots and takes them back. The forward lane computes, writes K and V, and then raises the row's verified length. The next step of that row starts at the verified length.**
+
+# %%
+from reqpool.notebook import player
+from reqpool.scenarios import experiments
+
+unguarded = experiments.late(landing=1, reset=False)
+player(unguarded.trace, step=4)
+
+# %% [markdown]
+# Request a's last step was of eight tokens. The row was free when it came to its end, and now a *free* row has the verified length 8. The arrow is the late write.
+
+# %% [markdown]
+# ## Worked example: from a late length to a wrong letter
+#
+# The whole engine runs here, with K, V and a real attention (a model that recites its prompt over and over). Taken out is one thing: `alloc` does not zero the lengths again.
+
+# %%
+from reqpool.faulty import NoResetOnReuse
+from reqpool.notebook import source
+
+source(NoResetOnReuse._reset_on_reuse)
+
+# %% [markdown]
+# **Step 1. The row is freed, then the length arrives.** Nothing else changed: the cells still say a's slots.
+
+# %%
+trace = unguarded.trace
+trace[2].kind, trace[3].kind, trace.snapshot(4).verified[1], trace.snapshot(4).owners
+
+# %% [markdown]
+# **Step 2. Request c comes.** It gets row 3, and the *slots* that a gave back. So stale cells of row 1 now say slots that are c's.
+
+# %%
+k = next(k for k, event in enumerate(trace, start=1) if event.kind == "append" and event.rid == "c")
+after = trace.snapshot(k)
+after.table[1, :12].tolist(), after.table[3, :12].tolist()
+
+# %% [markdown]
+# **Step 3. Request b comes**, and gets row 1. Four tokens are alloced, and the verified length says 8 already.
+
+# %%
+k = next(k for k, event in enumerate(trace, start=1) if event.kind == "append" and event.rid == "b")
+trace.snapshot(k).verified[1], trace.snapshot(k).alloced[1]
+
+# %% [markdown]
+# **Step 4. b's first step starts at the verified length**: at position 8, not at 0. Its K and V go to the slots that stand there.
+
+# %%
+from reqpool.views import caption
+
+caption(trace, k + 1)
+
+# %% [markdown]
+# **Step 5. Somebody reads it.** Seven steps later c comes to the letter whose K and V lie there.
+
+# %%
+unguarded.recited, unguarded.expected
+
+# %% [markdown]
+# The chain, found in the trace, not typed:
+
+# %%
+print(unguarded.chain.replace(" → ", "\n→ "))
+
+# %% [markdown]
+# Who is hurt? Not a, which is gone. Not b, the owner of the row: it wrote to the wrong place, and reads from the same wrong place. It is **c, which never had that row**. Whoever debugs this looks at c's row, where every cell and every length is right.
+
+# %%
+assert list(unguarded.wrong) == ["c"] and unguarded.recited["b"] == unguarded.expected["b"]
+
+# %% [markdown]
+# ## Three safeguards
+#
+# **Reset on reuse.** `alloc` zeroes the lengths of every row that it hands out, again, although `free` did.
+
+# %%
+from reqpool import ReqToTokenPool
+
+source(ReqToTokenPool._reset_on_reuse)
+
+# %% [markdown]
+# **Generation check.** The pool counts how often a row has been handed out. A step remembers the count with which it was launched; before it writes, the host compares. Another count: the row is somebody else's, and the write is dropped.
+
+# %%
+pool = ReqToTokenPool(size=1, max_context_len=16, device="cpu")
+(row,) = pool.alloc_rows(1)
+launched = int(pool.generation[row])
+pool.free_rows(row)
+freed = int(pool.generation[row])
+pool.alloc_rows(1)
+launched, freed, int(pool.generation[row])
+
+# %% [markdown]
+# Look at the middle number. `free` does not move the count; `alloc` does.
+#
+# **Fence.** `free` waits until the step that uses the row is done. Nothing is late then. The price is the waiting.
+
+# %% [markdown]
+# ## Predict
+#
+# ### Who recites wrongly?
+#
+# No safeguard at all. This time the write lands *later*: b has the row and has recited its first letter. This runs, and is not shown yet:
+
+# %%
+later = experiments.late(landing=4, reset=False)
+
+# %% jupyter={"source_hidden": true}
+from reqpool.notebook import predict
+
+WHO = {
+    (): "nobody",
+    ("b",): "b, the new owner of the row",
+    ("c",): "c, a third request",
+    ("b", "c"): "both",
+}
+predict(
+    "b has recited one letter; its four tokens are at positions 0 to 3 of row 1. Now the late write lands: the verified length of row 1 goes from 4 to 12. Who recites wrongly from here on?",
+    choices=list(WHO.values()),
+    answer=WHO[tuple(sorted(later.wrong))],
+    why=f"Now the first tokens of b stand at positions 0 to 3 and the later ones from 12 on. b looks one period back from where its row says it is. {later.chain}.",
+    reveal=later.trace,
+)
+
+# %% [markdown]
+# ### Which switch saves this landing time?
+#
+# The late write lands when the row has just been handed out to b, before b's first step.
+
+# %%
+found = experiments.outcomes()
+alone = {"reset on reuse": found[True, False, False][3], "generation check": found[False, True, False][3]}
+
+# %% jupyter={"source_hidden": true}
+saving = [name for name, who in alone.items() if who == "nobody"]
+predict(
+    "Landing: right after b's `alloc`. Which of the two is enough when it is the only one?",
+    choices=["reset on reuse", "generation check", "each of the two", "none of the two"],
+    answer=saving[0] if len(saving) == 1 else "each of the two" if saving else "none of the two",
+    why="The reset was at the alloc, and the alloc is over: it zeroed a length that was zero, and the write came after. The generation has moved, so the check sees that the row is somebody else's. A fence saves as well: then nothing comes late.",
+    reveal=experiments.late(landing=3, reset=True).trace,
+)
+
+# %% [markdown]
+# ## Play
+#
+# The first run once more, whole. Step to the late write, then to b's `append`, then to step 12 of the engine. The two lanes show who does what; the texts below the table show what comes of it.
+
+# %%
+from reqpool.player import show
+
+show(trace)
+
+# %% [markdown]
+# ### What did you see?
+#
+# <details><summary>At which event does the damage begin, and at which can one read it?</summary>
+# It begins with the late write, event 4. K and V are overwritten at b's first forward step. The first wrong letter comes seven engine steps after that.
+# </details>
+# <details><summary>Which cells of row 3, which is c's, are wrong?</summary>
+# None. The table is right in every cell. What is wrong are K and V in slots 9, 10, 11 and 12: the last forward step that wrote them was b's.
+# </details>
+# <details><summary>Why does b recite rightly?</summary>
+# It wrote at positions 8 to 11 and looks a period back from 12: at position 8. Written and read at the same wrong place.
+# </details>
+
+# %%
+reading = next(k for k, event in enumerate(trace, start=1) if "(c: wrong)" in event.text)
+starts = next(k for k, event in enumerate(trace, start=1) if event.kind == "verify" and event.rid == "b")
+assert trace[reading - 1].step - trace[starts - 1].step == 7 and trace[3].kind == "late_write"
+trace.snapshot(reading).table[3, 8:12].tolist()
+
+# %% [markdown]
+# ## Change it
+#
+# On top the slider for *when*. Then how large the late step is, and the three safeguards. Every cell of the table is a run of its own: **✗** and a name where somebody recites wrongly, **✓** where nobody does. Left player: no safeguard. Right player: yours. Both begin at the late write, and move together.
+
+# %%
+from reqpool.lab import late_step
+
+late_step()
+
+# %% [markdown]
+# *Try:*
+#
+# - Only *reset on reuse*, and move the slider from left to right. Where does it stop helping?
+# - Only *generation check*. Where does it help, where not?
+# - Both. Is there any landing left that hurts? And with the fence alone?
+# - A late step of 12: who is hurt now, and through which cells?
+# - *lifo*: how much earlier is the reset too late?
+# - *fifo* with four rows: what happened to the damage, and would you rely on it?
+
+# %% [markdown]
+# ### The three regimes
+#
+# What the table says, in words. The moment counts in relation to two calls: the old owner's `free` and the next owner's `alloc`.
+#
+# | the late write lands | reset on reuse alone | generation check alone | fence |
+# | --- | --- | --- | --- |
+# | before `free` | harmless anyway: `free` zeroes the length | harmless anyway | harmless anyway |
+# | between `free` and `alloc` | **saves**: `alloc` zeroes what landed | does **not**: the count has not moved yet, so the write passes | saves: `free` waits |
+# | after `alloc` | does **not**: it was at the alloc, and that is over | **saves**: the count has moved, the write is dropped | saves: `free` waits |
+#
+# So the reset is not enough when the write can land after the row was handed out again. The check alone is not enough when it can land before. Together they close both gaps; a fence closes them alone.
+
+# %%
+before, between, after_alloc = [0], [1, 2], [3, 4, 5]
+
+
+def saved(reset, generation, landings):
+    return all(found[reset, generation, False][at] == "nobody" for at in landings)
+
+
+assert saved(False, False, before)
+assert not saved(False, False, between) and saved(True, False, between) and not saved(False, True, between)
+assert not saved(False, False, after_alloc) and not saved(True, False, after_alloc) and saved(False, True, after_alloc)
+assert saved(True, True, before + between + after_alloc)
+assert all(set(who) == {"nobody"} for (_, _, fence), who in found.items() if fence)
+
+# %% [markdown]
+# ### Why fifo gives more time
+#
+# When a row is freed, the next owner takes it: at once with *lifo*, after all the others with *fifo*. The row's state at each landing time, computed:
+
+# %%
+{(reuse, size): experiments.owners(reuse, size) for reuse in ("fifo", "lifo") for size in (3, 4)}
+
+# %% [markdown]
+# An empty name is a free row. With *lifo* c has the row already in the first step after the abort, so the time between `free` and `alloc` is short, and the reset is too late sooner. With *fifo* and four rows, nobody takes the row within this story, and nobody recites wrongly, without any safeguard:
+
+# %%
+assert {who for row in experiments.outcomes(8, "fifo", 4).values() for who in row} == {"nobody"}
+experiments.outcomes(8, "fifo", 4)[False, False, False]
+
+# %% [markdown]
+# That is *time*, not safety. One more request, and the row is taken. What fifo buys is that most late writes land before `alloc`, where the reset still saves.
+
+# %% [markdown]
+# ## Break it
+#
+# **When reset on reuse is not enough.** On the left the reset is *on*, and the write lands after b's `alloc`. On the right the generation check is on as well, and at the same moment the write is dropped. Step on to b's first step, then to the last.
+
+# %%
+from reqpool.lab import late_beside
+
+only_reset, both = experiments.late(3, reset=True), experiments.late(3, reset=True, generation=True)
+late_beside(only_reset, both, ("reset on reuse", "reset on reuse and generation check"))
+
+# %%
+print(only_reset.chain.replace(" → ", "\n→ "))
+only_reset.recited, both.recited
+
+# %% [markdown]
+# **When a generation check is not enough.** The other way round: only the check, and the write lands while the row is free.
+
+# %%
+only_check, both = experiments.late(1, reset=False, generation=True), experiments.late(1, reset=True, generation=True)
+late_beside(only_check, both, ("generation check", "generation check and reset on reuse"))
+
+# %%
+assert list(only_reset.wrong) == list(only_check.wrong) == ["c"] and not both.wrong
+
+# %% [markdown]
+# Left out here, to keep the story readable: only the *length* of a's step comes late, K and V of its tokens do not. And the check is made by the host thread that issues the write. A kernel that is queued already asks nobody: it would need a copy of the count on the device, or a fence.
+
+# %% [markdown]
+# ## Build it
+#
+# ### A. Complete a line
+
+# %% jupyter={"source_hidden": true}
+from reqpool.notebook import against, exercise
+
+
+def handed_out_since(launched, now):
+    pool = ReqToTokenPool(1, 1, "cpu")
+    for _ in range(launched):
+        pool.free_rows(pool.alloc_rows(1))
+    seen = int(pool.generation[1])
+    for _ in range(now - launched):
+        pool.free_rows(pool.alloc_rows(1))
+    return int(pool.generation[1]) == seen
+
+
+exercise(
+    "may_land",
+    "complete the line: `True` when a late write may land, `launched` being the row's generation when its step was launched, `now` the row's generation when it wants to write.",
+    against(handed_out_since, [(launched, launched + more) for launched in (1, 2, 3) for more in (0, 1, 2)]),
+    hints=["How often has the row been handed out between the two moments?", "Not even once, or it may not."],
+    solution="""
+    def may_land(launched, now):
+        return launched == now
+    """,
+)
+
+
+# %%
+def may_land(launched, now):
+    return ...  # your line
+
+
+# %%
+from reqpool.notebook import check
+
+check(may_land)
+
+# %% [markdown]
+# ### B. Write a function
+
+# %% jupyter={"source_hidden": true}
+from itertools import product
+
+MOMENTS = {"before free": 0, "between": 1, "after alloc": 3}
+
+
+def nobody_hurt(moment, reset, generation, fence):
+    return not experiments.late(MOMENTS[moment], 8, reset, generation, fence, recorded=False).wrong
+
+
+exercise(
+    "harmless",
+    'return `True` when a late write hurts nobody. `moment` is `"before free"`, `"between"` (free and alloc) or `"after alloc"`; `reset`, `generation` and `fence` say which safeguards are on.',
+    against(
+        nobody_hurt,
+        [(moment, *guards) for guards in product((False, True), repeat=3) for moment in MOMENTS],
+        show=lambda moment, *guards: experiments.late(MOMENTS[moment], 8, *guards).trace,
+    ),
+    hints=[
+        "Two of the answers need no table: what does a fence do, and what does `free` do to a length?",
+        "Then one safeguard belongs to each of the two other moments.",
+    ],
+    solution="""
+    def harmless(moment, reset, generation, fence):
+        if fence or moment == "before free":
+            return True
+        return reset if moment == "between" else generation
+    """,
+    praise="Compared with 24 runs of the whole engine: three moments, eight combinations.",
+)
+
+
+# %%
+def harmless(moment, reset, generation, fence):
+    return ...  # your lines
+
+
+# %%
+check(harmless)
+
+# %% [markdown]
+# ### C. Get past the reset
+
+# %% jupyter={"source_hidden": true}
+from reqpool import record
+from reqpool.notebook import Failure, attempt
+
+
+def beyond(trace):
+    last = trace.snapshot(len(trace))
+    return [row for row in last.owners if last.verified[row] > last.alloced[row]]
+
+
+def past_the_reset(function):
+    pool = ReqToTokenPool(2, 16, "cpu")
+    with record(pool) as trace:
+        attempt(function, pool)
+    verified = [i for i, event in enumerate(trace) if event.kind == "verify"]
+    if len(verified) != 1:
+        return Failure(f"There has to be exactly one `verify`, the late write; there are {len(verified)}.", trace)
+    if not beyond(trace):
+        return Failure("Play it: at the end no handed-out row has a verified length beyond its alloced length.", trace)
+    row = trace[verified[0]].rows[0]
+    if not any(event.kind == "free" and row in event.rows for event in trace.events[: verified[0]]):
+        return Failure(f"Row {row} was not freed before the write: then it is not late, it is just too large.", trace)
+    return None
+
+
+exercise(
+    "break_it",
+    "the reset is on: a real `ReqToTokenPool(size=2, max_context_len=16)`. With `alloc_rows`, `free_rows` and one `pool.verify([row], 8)` for a row that was freed before, leave a handed-out row whose verified length lies beyond its alloced length.",
+    past_the_reset,
+    hints=[
+        "Take a row, give it back. When may the write come, so that no `alloc` follows it on that row?",
+        "Two rows, first in, first out: how many must be handed out until yours is out again?",
+    ],
+    solution="""
+    def break_it(pool):
+        row = pool.alloc_rows(1)
+        pool.free_rows(row)
+        pool.alloc_rows(2)
+        pool.verify(row, 8)
+    """,
+    praise="The new owner would start at position 8. The reset did its work, one moment too early.",
+)
+
+
+# %%
+def break_it(pool):
+    raise NotImplementedError  # your calls
+
+
+# %%
+check(break_it)
+
+# %% [markdown]
+# ## Quiz
+
+# %% jupyter={"source_hidden": true}
+from reqpool.notebook import quiz
+
+quiz(
+    [
+        (
+            "When is reset on reuse not enough?",
+            "when the write can land after the row was handed out again",
+            {
+                "when the write can land while the row is free": "There it is just right: the next `alloc` zeroes what landed.",
+                "when the write can land after the row was handed out again": "Yes. The reset happens at `alloc`; what comes later meets no further reset. It takes a generation check or a fence.",
+                "when the late step has more than one token": "The size decides who is hurt and when. It does not decide whether the reset comes in time.",
+            },
+        ),
+        (
+            "A write lands between `free` and `alloc`. Only the generation check is on. What happens?",
+            "the write passes, and the next owner starts at a wrong position",
+            {
+                "the check drops it, since the request is gone": "The check compares counts, and the count moves at `alloc`. Nobody has been handed the row yet.",
+                "the write passes, and the next owner starts at a wrong position": "Yes. The count has not moved. That is what the reset is for.",
+                "the write passes, and nothing follows": "Only if nobody ever gets this row, or a reset zeroes it.",
+            },
+        ),
+        (
+            "Request c recites wrong letters, and every cell and length of c's row is right. What would you look for?",
+            "who else wrote to c's slots: a stale cell of another row says them too",
+            {
+                "a wrong cell in c's row": "There is none; that was said. The table is not where the damage is.",
+                "who else wrote to c's slots: a stale cell of another row says them too": "Yes: a step that started too far on and wrote through stale cells.",
+                "a fault in the attention kernel": "It read what lies in the slots. Something else lies there.",
+            },
+        ),
+    ]
+)
+
+# %% [markdown]
+# ## In real engines
+#
+# As read in their public code and threads (SGLang 2026-08 and later threads, SGLang-FluentLLM 2026-02-24, TokenSpeed 2026-08-22, mini-sglang 2026-03-13); the behaviour in words, not in code.
+#
+# | engine | what may come late | what guards it |
+# | --- | --- | --- |
+# | SGLang-FluentLLM | the forward thread adds to `verified_lens` after its step; the next step's write positions start at that length | **reset**: zeroed at free and again at alloc; an idle check warns when a length of any row but 0 is not zero. A release can also be delayed on request |
+# | TokenSpeed, older Python pool | the same design; in the live engine nothing constructs it any more | **reset** at free and again at alloc |
+# | TokenSpeed, in C++ | per-row side tables | lengths are *set* from the prefix length when a prefill chunk starts; rows are handed on by handles that can only be moved |
+# | SGLang | values relayed from step to step, by row | **generation**: a count per row goes up at alloc (pull 30261, 2026-07-12), and readers drop values of an older one. **Fence**: the schedule stream waits before it writes a reused row's values (pull 35748, merged 2026-08-21) |
+# | mini-sglang | the sampled token of an unfinished chunk | written to column -1 on purpose, since a race in chunked prefill was mended |
+#
+# What waiting costs, as reported in SGLang's threads for a fence against another race (a row rewritten while it is still read): a wait in both directions took 4 % of the occupancy (pull 26380).
+#
+# Order of reuse: SGLang took rows last in, first out from 2026-08-11 on (pull 32208); its pool for decoding after a separate prefill kept first in, first out, which leaves late writers more time.
+#
+# ## Summary
+#
+# A step knows the *number* of a row, not its owner. A write that lands before `free` is harmless. Between `free` and `alloc` the reset saves, and a generation check alone does not. After `alloc` a generation check or a fence saves, and the reset does not. The one who recites wrongly need never have had the row: stale cells lead to other people's slots.
+#
+# Words: [chapter 00](00_start_here.ipynb#Words). **Next:** chapter 06, *Verified and alloced*: why a row has two lengths at all.

@@ -1,0 +1,194 @@
+"""Chapter 05: the late step. The regimes, the chain and the strip, each looked up apart from what shows them."""
+
+import re
+from itertools import product
+
+import ipywidgets as widgets
+import pytest
+
+from reqpool import lab
+from reqpool.lab import late_step
+from reqpool.notebook import FramedPlayer
+from reqpool.player import Player
+from reqpool.player.tape import tape
+from reqpool.scenarios.experiments import LANDINGS, late, outcomes, owners
+from tests.unit.test_lab import everything_in, players, texts, values
+
+ORDERS = [("fifo", 3), ("lifo", 3), ("fifo", 2), ("fifo", 4)]
+ON_OFF = (False, True)
+
+
+def settings(control: widgets.Widget) -> list:
+    return [True, False] if isinstance(control, widgets.Checkbox) else list(values(control))
+
+
+@pytest.fixture(scope="module")
+def experiment() -> lab.Lab:
+    return late_step()
+
+
+# ---- what the runs say -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("reuse", "size"), ORDERS)
+def test_each_safeguard_saves_its_own_regime_and_no_other(reuse: str, size: int) -> None:
+    found, whose = outcomes(8, reuse, size), owners(reuse, size)
+    assert whose[0] == "a"
+    reused = [owner not in ("a", "") for owner in whose]
+    hurts = [owner != "a" and any(reused) for owner in whose]  # a row that nobody ever gets hurts nobody
+    for (reset, generation, fence), who in found.items():
+        saved = [fence or (generation if late_now else reset) for late_now in reused]
+        for at in range(len(LANDINGS)):
+            assert (who[at] == "nobody") == (saved[at] or not hurts[at]), (reset, generation, fence, LANDINGS[at])
+
+
+@pytest.mark.parametrize("late_len", [1, 8, 12])
+def test_outcomes_are_those_of_runs_with_exactly_these_safeguards(late_len: int) -> None:
+    found = outcomes(late_len)
+    for guards in product(ON_OFF, repeat=3):
+        for at in range(len(LANDINGS)):
+            run = late(at, late_len, *guards, recorded=False)
+            assert found[guards][at] == (" + ".join(sorted(run.wrong)) or "nobody"), (guards, LANDINGS[at])
+
+
+def test_recording_changes_nothing() -> None:
+    for at, reset in product(range(len(LANDINGS)), ON_OFF):
+        recorded, not_recorded = late(at, reset=reset), late(at, reset=reset, recorded=False)
+        assert recorded.recited == not_recorded.recited
+        assert recorded.owner == not_recorded.owner
+
+
+def test_a_third_request_recites_the_letters_of_the_row_s_new_owner() -> None:
+    run = late(1, reset=False)
+    assert run.recited == {"c": "klmnopqrxyzw", "b": "xyzwxy"}
+    assert run.wrong == {"c": [8, 9, 10, 11]}
+
+
+# ---- the chain -------------------------------------------------------------------------------------------------------
+
+
+def test_the_default_chain_names_length_position_slot_and_letter() -> None:
+    assert late(1, reset=False).chain == (
+        "row 1 begins with verified length 8 → b's first letter x goes to position 8 → that cell still says slot 9, "
+        "which c holds at its position 8 → c recites x instead of s"
+    )
+
+
+@pytest.mark.parametrize(("reuse", "size"), ORDERS)
+@pytest.mark.parametrize("late_len", [1, 3, 8, 12])
+def test_every_wrong_run_has_a_chain_whose_numbers_stand_in_the_table(reuse: str, size: int, late_len: int) -> None:
+    for at in range(len(LANDINGS)):
+        run = late(at, late_len, reset=False, reuse=reuse, size=size)
+        assert bool(run.chain) == bool(run.wrong), LANDINGS[at]
+        if not run.chain:
+            continue
+        who, said, wanted = re.search(r"(\w) recites (.) instead of (.)$", run.chain).groups()
+        assert (said, wanted) in [(run.recited[who][i], run.expected[who][i]) for i in run.wrong[who]]
+        cell = re.search(r"position (\d+).*that cell still says slot (\d+)", run.chain)
+        if cell:
+            position, slot = map(int, cell.groups())
+            steps = range(len(run.trace) + 1)
+            assert any(int(run.trace.snapshot(k).table[run.row, position]) == slot for k in steps)
+        if held := re.search(r"says slot (\d+), which (\w)(?: itself)? holds at its position (\d+)", run.chain):
+            slot, rid, position = int(held[1]), held[2], int(held[3])
+            assert any(
+                int(now.table[row, position]) == slot
+                for now in map(run.trace.snapshot, range(len(run.trace) + 1))
+                for row, rids in now.owners.items()
+                if rids == (rid,) and position < now.alloced[row]
+            )
+
+
+def test_the_caption_at_the_first_wrong_letter_of_the_chain_tells_the_chain() -> None:
+    run = late(1, reset=False)
+    told = [event for event in run.trace if run.chain in event.text]
+    assert len(told) == 1 and "c recites x (c: wrong)" in told[0].text
+    assert dict(told[0].facts)["wrong"] == ((3, 8),)
+
+
+def test_a_saved_run_has_no_chain_and_no_wrong_cell() -> None:
+    for guards in [(True, True, False), (False, False, True)]:
+        for at in range(len(LANDINGS)):
+            run = late(at, 8, *guards)
+            assert run.chain == ""
+            assert not [event for event in run.trace if dict(event.facts).get("wrong")]
+
+
+# ---- the lanes -------------------------------------------------------------------------------------------------------
+
+
+def test_every_event_lies_in_a_lane_and_the_late_write_in_the_forward_lane() -> None:
+    for at, guards in product(range(len(LANDINGS)), product(ON_OFF, repeat=3)):
+        events = tape(late(at, 8, *guards).trace)["events"]
+        assert {event["lane"] for event in events} == {"schedule", "forward"}
+        lanes = {
+            kind: {event["lane"] for event in events if event["kind"] == kind} for kind in ("alloc", "free", "reset")
+        }
+        assert all(lane <= {"schedule"} for lane in lanes.values())
+        assert all(event["lane"] == "forward" for event in events if event["kind"] in ("late_write", "verify"))
+
+
+# ---- the lab ---------------------------------------------------------------------------------------------------------
+
+
+def test_no_value_of_any_control_makes_an_error(experiment: lab.Lab) -> None:
+    assert experiment.error.value == ""
+    for name, control in experiment.controls.items():
+        start = control.value
+        for value in settings(control):
+            control.value = value
+            assert experiment.error.value == "", f"{name} = {value}"
+        control.value = start
+
+
+def test_every_control_has_a_label_and_nothing_is_an_output_widget(experiment: lab.Lab) -> None:
+    assert all(control.description for control in experiment.controls.values())
+    assert not [one for one in everything_in(experiment) if isinstance(one, widgets.Output)]
+
+
+def test_both_players_stand_at_the_late_write_and_have_equally_many_steps(experiment: lab.Lab) -> None:
+    for at in range(1, len(LANDINGS)):
+        experiment.controls["landing"].value = at
+        left, right = players(experiment)
+        assert len(left.trace) == len(right.trace)
+        assert left.step == right.step
+        assert left.trace[left.step - 1].kind == "late_write"
+    experiment.controls["landing"].value = 1
+
+
+def test_the_strip_is_a_table_in_which_exactly_your_choice_is_marked(experiment: lab.Lab) -> None:
+    strip = next(one.value for one in everything_in(experiment) if "data-strip" in str(getattr(one, "value", "")))
+    assert strip.count('scope="row"') == 8 and strip.count('scope="col"') == 1 + len(LANDINGS)
+    assert strip.count("✗") + strip.count("✓") == 8 * len(LANDINGS)
+    assert strip.count("<caption") == 1
+    (yours,) = re.findall(r"<td aria-current=[^>]*>([^<]*)<", strip)
+    assert yours == "✓ nobody (yours)"
+
+
+def test_the_strip_follows_the_controls(experiment: lab.Lab) -> None:
+    controls = experiment.controls
+    for at, reset, generation in product((0, 1, 3), ON_OFF, ON_OFF):
+        controls["landing"].value, controls["reset"].value, controls["generation"].value = at, reset, generation
+        (yours,) = re.findall(r"<td aria-current=[^>]*>([^<]*)<", texts(experiment))
+        who = outcomes()[reset, generation, False][at]
+        assert yours == (f"✗ {who} wrong (yours)" if who != "nobody" else "✓ nobody (yours)")
+    controls["landing"].value, controls["reset"].value, controls["generation"].value = 1, True, False
+
+
+def test_the_sentence_says_whose_row_it_is_and_who_is_wrong(experiment: lab.Lab) -> None:
+    assert "no safeguard: c recites wrongly." in texts(experiment)
+    assert "with your safeguards: nobody recites wrongly." in texts(experiment)
+    assert "row 1 is free." in texts(experiment)
+    experiment.controls["landing"].value = 3
+    assert "with your safeguards: c recites wrongly." in texts(experiment)
+    assert "row 1 is b's by now." in texts(experiment)
+    experiment.controls["landing"].value = 1
+
+
+def test_without_third_party_widgets_a_framed_page_takes_the_player_s_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REQPOOL_STATIC", "1")
+    experiment = late_step()
+    experiment.controls["landing"].value = 4
+    assert experiment.error.value == ""
+    assert [type(one) for one in players(experiment)] == [FramedPlayer, FramedPlayer]
+    assert not [one for one in everything_in(experiment) if isinstance(one, Player)]
