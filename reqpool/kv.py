@@ -99,8 +99,8 @@ class TokenToKVPoolAllocator:
         """Every slot of 1..size is free or taken, exactly once; RuntimeError with both sides otherwise."""
         free = torch.cat([self._ring[part] for part in self._arc(self._head, self._num_free)])
         taken = torch.nonzero(self._taken).flatten()
-        found = torch.sort(torch.cat([free, taken])).values
-        if not torch.equal(found, torch.arange(1, self.size + 1)):
+        counts = torch.bincount(torch.cat([free, taken]), minlength=self.size + 1)
+        if counts[0] or not (counts[1:] == 1).all():
             raise RuntimeError(
                 f"slots do not add up: {len(free)} free + {len(taken)} taken, wanted each of 1..{self.size} once"
             )

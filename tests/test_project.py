@@ -26,7 +26,7 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 # ------------------------------------------------------------------------------------------------ floors
 
 ROOMS = {
-    "model": ("pool", "checked", "faulty"),
+    "model": ("pool", "checked", "faulty", "kv", "serving", "workloads"),
     "trace": ("trace",),
     "scenarios": ("scenarios",),
     "view": ("views",),
@@ -44,7 +44,7 @@ MAY_IMPORT = {
 }
 DISPLAY = {"anywidget", "ipywidgets", "traitlets", "IPython"}
 MAY_USE = {
-    "model": {"torch", "torch_memory_saver"},
+    "model": {"torch", "torch_memory_saver", "pooch"},
     "trace": {"torch"},
     "scenarios": {"torch"},
     "view": {"torch"},
