@@ -6,7 +6,11 @@
     follow         chapter 00: from a request down to its K and V
     come_and_go    chapter 02: pool size, requests, order of reuse
     free_twice     chapter 02: the second free, broken and mended
+    in_chunks      chapter 03: a long prompt fills its row piece by piece
+    freed_between  chapter 03: the same with a row that is given back between the pieces, broken and mended
+    waiting_times  chapter 03: chunk size against the time between tokens
     dummy_entries  chapter 04: a batch of fixed size, without a padding row and with one
+    late_step      chapter 05: when a late write lands, and which safeguard saves that landing
 
 A new trace goes to the player in one message; nothing here draws through an Output widget or a global figure.
 """
@@ -14,7 +18,9 @@ A new trace goes to the player in one message; nothing here draws through an Out
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from html import escape
+from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
@@ -22,13 +28,30 @@ import ipywidgets as widgets
 import torch
 
 from reqpool import scenarios
-from reqpool.faulty import FreedTwice
-from reqpool.notebook import BAD, GOOD, note, player, prose, showing_errors, text_box
+from reqpool.faulty import FreedBetweenChunks, FreedTwice
+from reqpool.notebook import BAD, GOOD, TEXT, note, player, prose, showing_errors, text_box
 from reqpool.player import Player
 from reqpool.pool import Req, ReqToTokenPool
 from reqpool.scenarios.alloc_free import ORDERS
 from reqpool.scenarios.dummies import carried, first_cell, first_raise
-from reqpool.scenarios.experiments import PADDING, PROMPTS, WRITES, PaddingRun, Run, padding, verdicts
+from reqpool.scenarios.experiments import (
+    LANDINGS,
+    PADDING,
+    PROMPTS,
+    WRITES,
+    LateRun,
+    PaddingRun,
+    Run,
+    Safeguards,
+    chunks,
+    late,
+    outcomes,
+    owners,
+    padding,
+    verdicts,
+)
+from reqpool.scenarios.together import given_back, in_step, mark_wrong
+from reqpool.serving.chunk_times import longest_wait, prefill_steps, time_to_first_token
 from reqpool.trace import Trace, record
 from reqpool.views import charts
 
@@ -254,6 +277,200 @@ def _free_twice_sentence(broken: Trace, mended: Trace) -> str:
     return f"Broken, at the end: {'; '.join(shared) or 'no row has two owners'}. Mended: `{refused}`."
 
 
+# ---- chapter 03 -----------------------------------------------------------------------------------------------------
+
+RIDS = ("short", "long", "other")
+
+
+def in_chunks() -> Lab:
+    """A short request runs, a long prompt comes in pieces, another short one comes meanwhile: nothing is broken."""
+    told, shown = text_box(), player(chunks(12, 4, 8).trace)
+
+    def rebuild(prompt_len: int, chunk_size: int, budget: int, mixed: bool) -> None:
+        trace = chunks(prompt_len, chunk_size, budget, mixed).trace
+        told.value = f"{note(prose(_in_chunks_sentence(trace)))}{plan_table(trace, budget)}"
+        shown.trace = trace
+
+    return Lab(_chunk_controls(12, 4), rebuild, [told, shown])
+
+
+def _chunk_controls(prompt_len: int, chunk_size: int) -> dict[str, widgets.Widget]:
+    return {
+        "prompt_len": slider("long prompt", prompt_len, 1, 20),
+        "chunk_size": slider("chunk size", chunk_size, 1, 20),
+        "budget": slider("budget of a step", 8, 2, 24),
+        "mixed": choice("prefill and decode", [("mixed in one step", True), ("in separate steps", False)], True),
+    }
+
+
+def plan(trace: Trace) -> list[dict[str, int]]:
+    """What each engine step computes: tokens by rid."""
+    steps: dict[int, dict[str, int]] = {}
+    for event in trace:
+        if event.kind == "append":
+            steps.setdefault(event.step, {})[event.rid or ""] = len(event.change.cells)
+    return [steps.get(step, {}) for step in range(1, max(steps) + 1)]
+
+
+def plan_table(trace: Trace, budget: int) -> str:
+    """The plan as an HTML table; prompt tokens in bold, because colour alone says nothing."""
+    steps, prefilled = plan(trace), _prefill_steps(trace)
+    head = "".join(f'<th scope="col" style="{CELL}">{step}</th>' for step in range(1, len(steps) + 1))
+    rows = []
+    for rid in RIDS:
+        cells = "".join(
+            _plan_cell(step.get(rid, 0), (rid, number) in prefilled) for number, step in enumerate(steps, 1)
+        )
+        rows.append(f'<tr><th scope="row" style="{CELL}; text-align: left">{rid}</th>{cells}</tr>')
+    sums = "".join(f'<td style="{CELL}">{sum(step.values())}</td>' for step in steps)
+    rows.append(f'<tr><th scope="row" style="{CELL}; text-align: left">of {budget}</th>{sums}</tr>')
+    caption = "Tokens in each engine step; <strong>bold</strong>: of a prompt, plain: one that is decoded"
+    return (
+        f'<div style="overflow-x: auto"><table style="border-collapse: collapse; {TEXT}">'
+        f'<caption style="text-align: left; white-space: nowrap">{caption}</caption>'
+        f'<thead><tr><th scope="col" style="{CELL}; text-align: left">step</th>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+CELL = "padding: 1px 7px; text-align: right"
+
+
+def _plan_cell(num_tokens: int, prefill: bool) -> str:
+    if not num_tokens:
+        return f'<td style="{CELL}"></td>'
+    return f'<td style="{CELL}">{f"<strong>{num_tokens}</strong>" if prefill else num_tokens}</td>'
+
+
+def _prefill_steps(trace: Trace) -> set[tuple[str, int]]:
+    """(rid, step) of prompt pieces: those for which `alloc` is asked."""
+    return {(rid, event.step) for event in trace if event.kind in ("alloc", "keep") for rid in event.rids if rid}
+
+
+def _in_chunks_sentence(trace: Trace) -> str:
+    pieces = [step["long"] for number, step in enumerate(plan(trace), 1) if ("long", number) in _prefill_steps(trace)]
+    gaps = _steps_between_letters(trace, "short")
+    row = next(row for event in trace for rid, row in zip(event.rids, event.rows, strict=False) if rid == "long")
+    several = f"{len(pieces)} pieces, {' + '.join(map(str, pieces))} tokens" if len(pieces) > 1 else "one piece"
+    return (
+        f"Request long is prefilled in {several}, all in row {row}. Request short waits at most "
+        f"{_count(max(gaps), 'step')} for its next letter."
+    )
+
+
+def _steps_between_letters(trace: Trace, rid: str) -> list[int]:
+    first_seen: dict[int, int] = {}  # number of letters -> step
+    for event in trace:
+        for label, text, _ in dict(event.facts).get("texts", ()):
+            if label == rid:
+                first_seen.setdefault(len(text), event.step)
+    return [after - before for before, after in pairwise(first_seen.values())]
+
+
+def _count(n: int, thing: str) -> str:
+    return f"{n} {thing}" if n == 1 else f"{n} {thing}s"
+
+
+def freed_between() -> Lab:
+    """The same requests where a row is given back between two pieces, and where it is kept."""
+    told, controls = text_box(), _chunk_controls(7, 3)  # a table that fits beside another one
+    pair = side_by_side(*_freed_between(*(one.value for one in controls.values()))[1:], BROKEN_CHUNKS)
+
+    def rebuild(prompt_len: int, chunk_size: int, budget: int, mixed: bool) -> None:
+        run, broken, mended = _freed_between(prompt_len, chunk_size, budget, mixed)
+        told.value = note("<br>".join(map(prose, freed_between_sentences(run))))
+        for one, trace in zip(pair.players, (broken, mended), strict=True):
+            one.trace = trace
+
+    return Lab(controls, rebuild, [told, pair])
+
+
+BROKEN_CHUNKS = ("broken: `FreedBetweenChunks`", "mended: `ReqToTokenPool`")
+
+
+def _freed_between(*settings: Any) -> tuple[Run, Trace, Trace]:
+    run = chunks(*settings, freed_between=True)
+    broken, mended = in_step(given_back(run.trace), chunks(*settings).trace)
+    return run, mark_wrong(broken, mended), mended
+
+
+def freed_between_sentences(run: Run) -> list[str]:
+    """For each request that recites wrongly in the broken run: the chain from its rows to the wrong letter."""
+    nobody = "Nobody recites wrongly: no prompt came in more than one piece, so no row was given back between two."
+    return [_chain(run, rid) for rid in run.wrong] or [nobody]
+
+
+def _chain(run: Run, rid: str) -> str:
+    asked = {step for who, step in _prefill_steps(run.trace) if who == rid}
+    pieces = [
+        event.change.cells for event in run.trace if event.kind == "append" and event.rid == rid and event.step in asked
+    ]
+    *lost, last = pieces
+    slots = [cell[3] for cells in lost for cell in cells]
+    row, first, num_last = last[0][0], last[0][1], len(last)
+    rows = [str(cells[0][0]) for cells in pieces]
+    given = f"row {', then row '.join(rows)}" if len(rows) <= 4 else f"a new row for each of its {len(rows)} pieces"
+    lies = f"its first {_count(len(slots), 'token')} are in KV slots" if slots[1:] else "its first token are in KV slot"
+    return (
+        f"Request **{rid}** gets {given}. A new row starts at verified length 0, so its last piece stands at "
+        f"{_positions(first, num_last)} of row {row}, not at {_positions(len(slots), num_last)}. The K and V of {lies} "
+        f"{spans(slots)}, which no live cell of row {row} names. "
+        f"It recites `{run.recited[rid]}`, expected `{run.expected[rid]}`."
+    )
+
+
+def _positions(first: int, n: int) -> str:
+    return f"position {first}" if n == 1 else f"positions {first} to {first + n - 1}"
+
+
+def spans(numbers: list[int]) -> str:
+    """
+    >>> spans([5, 6, 7, 8, 10, 12, 13])
+    '5 to 8, 10, 12 to 13'
+    """
+    ends = [i for i, n in enumerate(numbers) if numbers[i + 1 : i + 2] != [n + 1]]
+    starts = [0, *(i + 1 for i in ends[:-1])]
+    pairs = [(numbers[start], numbers[end]) for start, end in zip(starts, ends, strict=True)]
+    return ", ".join(f"{low}" if low == high else f"{low} to {high}" for low, high in pairs)
+
+
+def read_while_freed() -> widgets.HBox:
+    """The race: the forward step reads a row that was given back and handed out again meanwhile."""
+    broken, mended = (scenarios.row_read_while_freed(kind) for kind in (FreedBetweenChunks, ReqToTokenPool))
+    return side_by_side(*in_step(broken, mended), BROKEN_CHUNKS)
+
+
+def waiting_times(prompt_len: int = 8192, chunk_size: int = 512, num_running: int = 8) -> Lab:
+    """Chunk size against the time between two tokens of the others, by the clock of `step_seconds`."""
+    picture = text_box()
+
+    def rebuild(prompt_len: int, chunk_size: int, num_running: int) -> None:
+        sentence = waiting_sentence(prompt_len, chunk_size, num_running)
+        drawing = charts.svg(
+            charts.waiting_times(prompt_len, chunk_size, num_running), label=sentence.replace("**", "")
+        )
+        picture.value = (
+            f'{note(prose(sentence))}<div style="max-width: 760px; '
+            f'color: var(--jp-content-font-color1, inherit)">{drawing}</div>'
+        )
+
+    controls = {
+        "prompt_len": scale("long prompt", (512, 1024, 2048, 4096, 8192, 16384), prompt_len),
+        "chunk_size": scale("chunk size", charts.CHUNK_SIZES, chunk_size),
+        "num_running": slider("running requests", num_running, 1, 64),
+    }
+    return Lab(controls, rebuild, [picture])
+
+
+def waiting_sentence(prompt_len: int, chunk_size: int, num_running: int) -> str:
+    mixed, apart = (prefill_steps(prompt_len, chunk_size, num_running, how) for how in (True, False))
+    return (
+        f"{_count(len(mixed) - 1, 'piece')}. A running request waits at most **{longest_wait(mixed):.1f} ms** for its "
+        f"next token when prefill and decode are mixed, {longest_wait(apart):.1f} ms when they are not; the long "
+        f"prompt's first token comes after **{time_to_first_token(mixed):.1f} ms**."
+    )
+
+
 # ---- chapter 04 -----------------------------------------------------------------------------------------------------
 
 OFF = "off: row 0 is a request's"
@@ -395,3 +612,125 @@ def _verdict(wrong: dict[str, list[int]], shown: bool) -> str:
     said = "; ".join(f"{rid} wrong from letter {indices[0] + 1} on" for rid, indices in wrong.items()) or NOBODY
     colour = f"; border-left: 4px solid {BAD if wrong else GOOD}; padding-left: 6px"
     return f'<td style="{CELL}{colour}{"; font-weight: bold" if shown else ""}">{said}</td>'
+
+
+# ---- chapter 05 -----------------------------------------------------------------------------------------------------
+
+SAFEGUARDS = ("reset on reuse", "generation check", "fence")  # as in `Safeguards`
+
+
+def late_step(landing: int = 1, reset: bool = True, generation: bool = False, fence: bool = False) -> Lab:
+    """A forward step that lands late: unguarded on the left, with your safeguards on the right, and all outcomes."""
+    heads = ("no safeguard", "with your safeguards")
+    pair = late_beside(_late(landing, reset=False), _late(landing), heads)
+    told, strip = text_box(), text_box()
+
+    def rebuild(landing: int, late_len: int, reset: bool, generation: bool, fence: bool, reuse: str, size: int) -> None:
+        chosen = (reset, generation, fence)
+        runs = [_late(landing, late_len, *guards, reuse, size) for guards in ((False, False, False), chosen)]
+        told.value = "".join(_late_text(head, run) for head, run in zip(heads, runs, strict=True))
+        strip.value = outcome_strip(landing, late_len, chosen, reuse, size)
+        _play_late(pair.players, *runs)
+
+    controls = {
+        "landing": stages("the late write lands", LANDINGS, landing),
+        "late_len": slider("late step, tokens", 8, 1, 12),
+        "reset": switch(SAFEGUARDS[0], reset),
+        "generation": switch(SAFEGUARDS[1], generation),
+        "fence": switch("fence: free waits for the step", fence),
+        "reuse": choice("order of reuse", ["fifo", "lifo"], "fifo"),
+        "size": slider("pool size (rows)", 3, 2, 5),
+    }
+    return Lab(controls, rebuild, [strip, told, pair])
+
+
+def stages(label: str, words: tuple[str, ...], value: int) -> widgets.SelectionSlider:
+    """A slider over things that have names and an order."""
+    return widgets.SelectionSlider(
+        options=[(word, i) for i, word in enumerate(words)],
+        value=value,
+        description=label,
+        style=WIDE,
+        continuous_update=False,
+        layout=widgets.Layout(width="38em", max_width="100%"),
+    )
+
+
+def switch(label: str, value: bool) -> widgets.Checkbox:
+    return widgets.Checkbox(value=value, description=label, style=WIDE, layout=_wide())
+
+
+_late = lru_cache(maxsize=32)(late)  # one side stays what it was while the other changes
+
+
+def late_beside(left: LateRun, right: LateRun, labels: tuple[str, str]) -> widgets.HBox:
+    """Two runs of the late step at the same moment: when the write lands on the left."""
+    pair = side_by_side(left.trace, right.trace, labels)
+    _play_late(pair.players, left, right)
+    return pair
+
+
+def _play_late(players: list[Any], left: LateRun, right: LateRun) -> None:
+    traces = in_step(left.trace, right.trace)
+    lands = (
+        k for k, event in enumerate(traces[0], start=1) if event.rid == "a" and event.kind in ("late_write", "verify")
+    )
+    step = next(lands, 0)
+    for one, trace in zip(players, traces, strict=True):
+        with one.hold_sync():  # one message: the new trace, at the landing
+            one.trace = trace
+            if isinstance(one, Player):
+                one.step = step
+
+
+def _late_text(head: str, run: LateRun) -> str:
+    chain = f"<br>{prose(run.chain)}." if run.chain else ""
+    who = " and ".join(sorted(run.wrong))
+    verdict = f"{who} recite{'' if len(run.wrong) > 1 else 's'} wrongly" if run.wrong else "nobody recites wrongly"
+    return note(
+        f"<strong>{prose(head)}: {verdict}.</strong> {found_by(run)}{chain}{recital(run)}", BAD if run.wrong else GOOD
+    )
+
+
+def found_by(run: LateRun) -> str:
+    """Whose row the late step finds."""
+    if run.owner is None:
+        return f"The late write never lands: the generation check drops it, since row {run.row} was handed out again."
+    whose = "free" if run.owner == "" else f"{run.owner}'s{' by now' if run.reused else ', who launched it'}"
+    return f"When the late write lands, row {run.row} is {whose}."
+
+
+def outcome_strip(landing: int, late_len: int, chosen: Safeguards, reuse: str, size: int) -> str:
+    """Who recites wrongly: every landing time against every combination of safeguards, each cell computed."""
+    found, cell = outcomes(late_len, reuse, size), "padding: 3px 10px; text-align: left; vertical-align: top"
+    whose = [f"row 1 is {f'{owner}&#x27;s' if owner else 'free'}" for owner in owners(reuse, size)]
+    times = "".join(
+        f'<th scope="col" style="{cell}; font-weight: normal">{i}. {escape(word)}<br><em>{who}</em></th>'
+        for i, (word, who) in enumerate(zip(LANDINGS, whose, strict=True), start=1)
+    )
+    rows = "".join(
+        f'<tr><th scope="row" style="{cell}; white-space: nowrap">{escape(_named(guards))}</th>'
+        + "".join(_outcome(who, cell, at == landing and guards == chosen) for at, who in enumerate(found[guards]))
+        + "</tr>"
+        for guards in sorted(found, key=lambda guards: (guards[2], sum(guards), not guards[0]))
+    )
+    title = f"Who recites wrongly: late step of {late_len}, {reuse}, {_count(size, 'row')}"
+    return (
+        f'<div style="overflow-x: auto"><table data-strip style="border-collapse: collapse">'
+        f'<caption style="text-align: left; caption-side: top; padding: 6px 0">{title}</caption>'
+        f'<tr><th scope="col" style="{cell}">safeguards</th>{times}</tr>{rows}</table></div>'
+    )
+
+
+def _named(guards: Safeguards) -> str:
+    return " + ".join(name for name, on in zip(SAFEGUARDS, guards, strict=True) if on) or "none"
+
+
+def _outcome(who: str, cell: str, yours: bool) -> str:
+    """A cross and who, or a hook: a word, a mark and a colour say the same; yours has a frame and the word."""
+    wrong = who != "nobody"
+    said = f"✗ {escape(who)} wrong" if wrong else "✓ nobody"
+    style = f"{cell}; border-left: 4px solid {BAD if wrong else GOOD}"
+    if yours:
+        return f'<td aria-current="true" style="{style}; outline: 2px solid; font-weight: bold">{said} (yours)</td>'
+    return f'<td style="{style}{"; font-weight: bold" if wrong else ""}">{said}</td>'
