@@ -62,7 +62,7 @@ setup()
 from reqpool.notebook import player
 from reqpool.scenarios import chunked_prefill
 
-player(chunked_prefill(prompt_len=10, chunk_size=4), step=11)
+player(chunked_prefill(prompt_len=10, chunk_size=4), step=10)
 
 # %% [markdown]
 # Request a has 10 prompt tokens. Two pieces of 4 are in row 1; 2 tokens are still to come. Request b has come in between, and has a row of its own.
@@ -326,7 +326,8 @@ freed_between()
 # *Try:*
 #
 # - A chunk size as long as the prompt: why is nothing wrong?
-# - A budget of 6: now *other* is hurt too. What has changed for it?
+# - A smaller budget, until *other* is hurt too: what has changed for it?
+# - *In separate steps*: does it save anybody?
 #
 # All that was taken out is this:
 
@@ -336,8 +337,10 @@ from reqpool.faulty import FreedBetweenChunks
 source(FreedBetweenChunks)
 
 # %%
-broken, mended = chunks(12, 4, budget=8, freed_between=True), chunks(12, 4, budget=8)
+broken, mended = chunks(7, 3, budget=8, freed_between=True), chunks(7, 3, budget=8)
 assert list(broken.wrong) == ["long"] and mended.wrong == {}
+assert chunks(7, 7, budget=8, freed_between=True).wrong == {}
+assert chunks(7, 3, budget=8, mixed=False, freed_between=True).wrong == broken.wrong
 broken.recited, mended.recited
 
 # %% [markdown]

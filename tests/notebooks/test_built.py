@@ -20,7 +20,13 @@ torch.zeros(2)
 
 
 def test_the_chapters_are_all_here() -> None:
-    assert [path.stem for path in NOTEBOOKS] == ["00_start_here", "01_the_table", "02_alloc_and_free", "04_padding_row"]
+    assert [path.stem for path in NOTEBOOKS] == [
+        "00_start_here",
+        "01_the_table",
+        "02_alloc_and_free",
+        "03_chunked_prefill",
+        "04_padding_row",
+    ]
 
 
 def test_every_notebook_is_what_its_source_builds() -> None:
