@@ -110,14 +110,17 @@ function ticks(tape, belongs = () => true) {
   return line;
 }
 
+/** Whoever wrote late, it was the forward lane. */
+const laneOf = (event) => event?.lane ?? (event?.kind === "late_write" ? "forward" : null);
+
 class Lanes {
   constructor(tape, line) {
     this.tape = tape;
     this.tracks = LANES.map((lane) => {
-      const steps = tape.events.flatMap((event, i) => (event.lane === lane ? [i + 1] : []));
+      const steps = tape.events.flatMap((event, i) => (laneOf(event) === lane ? [i + 1] : []));
       const [veil, here] = [h("i", { class: "veil" }), h("i", { class: "here" })];
       const element = h("div", { class: "track", role: "img", "data-lane": lane, "data-events": steps.length });
-      element.append(ticks(tape, (event) => event.lane === lane), veil, here);
+      element.append(ticks(tape, (event) => laneOf(event) === lane), veil, here);
       return { lane, steps, element, veil, here };
     });
     [this.shaft, this.heads] = [svg("path", { class: "shaft" }), svg("path", { class: "heads" })];
@@ -128,15 +131,10 @@ class Lanes {
     for (const { lane, element } of this.tracks) this.element.append(label(`${lane} lane`), element);
   }
 
-  /** Whoever wrote late, it was the forward lane. */
-  laneNow() {
-    return this.tape.event?.lane ?? (this.tape.hit.length ? "forward" : undefined);
-  }
-
   draw() {
     const { tape } = this;
     const at = `${(100 * tape.step) / Math.max(tape.last, 1)}%`;
-    const now = this.laneNow();
+    const now = laneOf(tape.event);
     const hit = tape.hit.length ? `, which hits ${ranges("row", [...tape.hit].sort((a, b) => a - b))}` : "";
     for (const { lane, steps, element, veil, here } of this.tracks) {
       veil.style.left = here.style.left = at;
@@ -148,11 +146,12 @@ class Lanes {
     set(this.arrow, "data-rows", tape.hit.join(" ") || null);
   }
 
-  /** From the forward lane, round the table's left edge, into each row: it covers no number. Reads the layout. */
+  /** From its lane, round the table's left edge, into each row: it covers no number. Reads the layout. */
   point(grid) {
-    const { hit } = this.tape;
+    const { hit, event } = this.tape;
     if (!hit.length) return;
-    const [box, from] = [this.arrow, this.tracks[1].here].map((element) => element.getBoundingClientRect());
+    const { here } = this.tracks[LANES.indexOf(laneOf(event))];
+    const [box, from] = [this.arrow, here].map((element) => element.getBoundingClientRect());
     const [x, y] = [from.left + from.width / 2 - box.left, from.bottom - box.top];
     const bend = grid.element.offsetTop - 5;
     const into = hit.slice(0, 8).map((row) => grid.middleOf(row));
