@@ -487,7 +487,7 @@ def dummy_entries() -> Lab:
 
     def rebuild(live: int, graph_size: int, where: str, writes: str) -> None:
         live = min(live, graph_size)  # a graph of two has room for two
-        runs = [padding(side, live, graph_size, **WRITES[writes]) for side in (OFF, where)]
+        runs = [_padding_run(side, live, graph_size, writes) for side in (OFF, where)]
         names = ("no padding row: the dummies point at row 0, which is a's", f"the dummies point at: {where}")
         for head, name, text, run in zip(heads, names, below, runs, strict=True):
             head.value = f"<strong>{prose(name)}</strong>"
@@ -502,6 +502,11 @@ def dummy_entries() -> Lab:
         "writes": choice("the step writes", list(WRITES), "the cell [row, seq_len - 1] (LightLLM)"),
     }
     return Lab(controls, rebuild, [pair, table])
+
+
+@lru_cache(maxsize=128)
+def _padding_run(where: str, live: int, graph_size: int, writes: str) -> PaddingRun:
+    return padding(where, live, graph_size, **WRITES[writes])
 
 
 def show_pair(pair: widgets.HBox, traces: Sequence[Trace], step: int) -> widgets.HBox:
@@ -620,7 +625,7 @@ SAFEGUARDS = ("reset on reuse", "generation check", "fence")  # as in `Safeguard
 
 
 def late_step(landing: int = 1, reset: bool = True, generation: bool = False, fence: bool = False) -> Lab:
-    """A forward step that lands late: unguarded on the left, with your safeguards on the right, and all outcomes."""
+    """A forward step that lands late: without a safeguard, with yours, and the outcomes of all of them."""
     heads = ("no safeguard", "with your safeguards")
     pair = late_beside(_late(landing, reset=False), _late(landing), heads)
     told, strip = text_box(), text_box()
@@ -664,8 +669,10 @@ _late = lru_cache(maxsize=32)(late)  # one side stays what it was while the othe
 
 
 def late_beside(left: LateRun, right: LateRun, labels: tuple[str, str]) -> widgets.HBox:
-    """Two runs of the late step at the same moment: when the write lands on the left."""
+    """Two runs of the late step at the same moment: when the write lands in the first."""
     pair = side_by_side(left.trace, right.trace, labels)
+    for column in pair.children:
+        column.layout.flex = "1 1 50em"  # 24 positions want room: one above the other unless the screen is wide
     _play_late(pair.players, left, right)
     return pair
 
@@ -684,7 +691,7 @@ def _play_late(players: list[Any], left: LateRun, right: LateRun) -> None:
 
 
 def _late_text(head: str, run: LateRun) -> str:
-    chain = f"<br>{prose(run.chain)}." if run.chain else ""
+    chain = f"<br>The chain: {prose(run.chain)}." if run.chain else ""
     who = " and ".join(sorted(run.wrong))
     verdict = f"{who} recite{'' if len(run.wrong) > 1 else 's'} wrongly" if run.wrong else "nobody recites wrongly"
     return note(

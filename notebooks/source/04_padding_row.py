@@ -230,7 +230,7 @@ dummy_entries()
 #
 # - *live requests* up to 4, then *graph size* 8: when is there damage, and when is there none?
 # - *the step writes*: which kinds never hurt, even with no padding row? Why is `+=` among them? (The next section says.)
-# - *dummies point at*: the last row instead of row 0. What changes in the texts? What in the picture?
+# - *dummies point at*: the last row instead of row 0. Request a is then in row 0 on both sides, and the marks *unlike the other player* show the damage alone. Which cell is it?
 # - *none, slot -1*: it protects one of the two zeros only. Which kind of write gets through?
 #
 # Two of the fields are nobody's engine: vLLM, whose dummies have slot -1 and length 0, was not seen to write a cell or a length for them. They show that slot -1 guards the slots and not the rows.
@@ -379,29 +379,34 @@ assert said == ("xyzxyzxyz", hurt.recited["a"])
 # ### A. Complete a line
 
 # %% jupyter={"source_hidden": true}
+from reqpool import record
 from reqpool.notebook import against, exercise
+from reqpool.scenarios.dummies import TellingRunner
 
 
-def rows_of_a_step(rows, graph_size):
-    """What the real runner has in its buffer, after a step of exactly these rows."""
-    pool = ReqToTokenPool(8, 4, "cpu")
-    runner = GraphRunner(pool, Recite(8, 4), graph_sizes=(graph_size,))
-    at = torch.zeros(len(rows), dtype=torch.int64)
-    runner.run(torch.tensor(rows), at, at, at)
-    return runner.static["rows"].tolist()
+def a_step(rows, graph_size):
+    """A step of exactly these rows on the real runner: what is in its buffer then, and what happened."""
+    pool = ReqToTokenPool(6, 4, "cpu")
+    with record(pool) as trace:
+        pool.alloc_rows(max(rows))
+        runner = TellingRunner(pool, Recite(8, 4), (graph_size,), on_fact=trace.emit)
+        at = torch.zeros(len(rows), dtype=torch.int64)
+        runner.run(torch.tensor(rows), at, at, at)
+    return runner.static["rows"].tolist(), trace
 
 
 exercise(
     "padded",
     "complete the line: return the rows of a step, `rows` being those of its requests and `graph_size` the number of entries that the graph has.",
     against(
-        rows_of_a_step,
+        lambda *case: a_step(*case)[0],
         [
             (list(range(first, first + n)), size)
             for size in (1, 2, 4, 8)
             for first in (1, 3)
             for n in range(1, min(size, 4) + 1)
         ],
+        show=lambda *case: a_step(*case)[1],
     ),
     hints=["How many dummy entries are there?", "`[0] * n` is a list of n zeros. They are table row 0."],
     solution="""
@@ -425,10 +430,8 @@ check(padded)
 # %% [markdown]
 # ### B. Write a function
 
+
 # %% jupyter={"source_hidden": true}
-from reqpool import record
-
-
 def raised_by(rows, num_steps, accumulate):
     """The real pool, its lengths raised by torch itself."""
     pool = ReqToTokenPool(2, 4, "cpu")
@@ -507,7 +510,7 @@ def third_letter_first(function):
 
 exercise(
     "break_it",
-    "return settings for which, without the padding row, the *first* wrong letter is a *third* letter. Settings are a dict: `live` 1 to 4, `graph_size`, `writes` is `'slot'`, `'cell'` or `'length'`, `accumulate` is True or False. With the padding row the same must be right.",
+    "return settings for which, without the padding row, the **first** wrong letter is a **third** letter. Settings are a dict: `live` 1 to 4, `graph_size`, `writes` is `'slot'`, `'cell'` or `'length'`, `accumulate` is True or False. With the padding row the same must be right.",
     third_letter_first,
     hints=[
         "A cell hurts at letter 2, for the dummies write position 1. What else can a step write?",
