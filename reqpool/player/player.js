@@ -34,6 +34,7 @@ class Player {
     this.listening = new AbortController();
     const on = (name, act) => root.addEventListener(name, act, { signal: this.listening.signal });
     on("keydown", (event) => this.key(event));
+    on("mousedown", (event) => this.press(event));
     on("pointermove", (event) => this.point(event));
     on("pointerleave", () => this.settle());
     on("focusin", (event) => this.point(event));
@@ -228,6 +229,15 @@ class Player {
     this.strip.light([]);
     this.grid.light([]);
     setText(this.detail, "Point at a cell or a slot, or press Enter in the table, to see which is which.");
+  }
+
+  /** A mouse does not go into the table: after a click on a cell the arrow keys still step, and Enter begins there. */
+  press(event) {
+    const cell = event.target.closest("[data-position]");
+    if (!cell || !this.tape) return;
+    this.cursor = place(cell);
+    this.grid.element.focus({ preventScroll: true });
+    event.preventDefault();
   }
 
   key(event) {

@@ -166,9 +166,17 @@ def test_arrows_move_between_cells_only_inside_the_table(open_static: OpenStatic
     page.keyboard.press("Escape")
     page.keyboard.press("ArrowRight")
     assert step(page) == 3
+
+
+def test_after_a_click_on_a_cell_the_arrows_step_and_enter_begins_there(open_static: OpenStatic) -> None:
+    page = open_static(story())
+    scrub(page, 3)
     page.click("[data-row='2'][data-position='1']")
     page.keyboard.press("ArrowLeft")
-    assert (step(page), page.evaluate("document.activeElement.dataset.position")) == (3, "0")
+    assert step(page) == 2
+    page.keyboard.press("Enter")
+    page.keyboard.press("ArrowLeft")
+    assert (step(page), page.evaluate("document.activeElement.dataset.position")) == (2, "0")
 
 
 def named(*rids: str) -> Trace:
