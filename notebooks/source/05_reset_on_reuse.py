@@ -180,7 +180,7 @@ predict(
     "b has recited one letter; its four tokens are at positions 0 to 3 of row 1. Now the late write lands: the verified length of row 1 goes from 4 to 12. Who recites wrongly from here on?",
     choices=list(WHO.values()),
     answer=WHO[tuple(sorted(later.wrong))],
-    why=f"Now the first tokens of b stand at positions 0 to 3 and the later ones from 12 on. b looks one period back from where its row says it is. {later.chain}.",
+    why=f"Now the first tokens of b stand at positions 0 to 3 and the later ones from 12 on. b looks one period back from where its row says it is. The chain: {later.chain}.",
     reveal=later.trace,
 )
 
@@ -220,7 +220,7 @@ show(trace)
 # It begins with the late write, event 4. K and V are overwritten at b's first forward step. The first wrong letter comes seven engine steps after that.
 # </details>
 # <details><summary>Which cells of row 3, which is c's, are wrong?</summary>
-# None. The table is right in every cell. What is wrong are K and V in slots 9, 10, 11 and 12: the last forward step that wrote them was b's.
+# None. The table is right in every cell. What is wrong are K and V in slots 9, 10, 11 and 12: c's step wrote them, and then b's. (In 25 too, but c ends before it would read that one.) The cell below looks them up.
 # </details>
 # <details><summary>Why does b recite rightly?</summary>
 # It wrote at positions 8 to 11 and looks a period back from 12: at position 8. Written and read at the same wrong place.
@@ -230,12 +230,18 @@ show(trace)
 reading = next(k for k, event in enumerate(trace, start=1) if "(c: wrong)" in event.text)
 starts = next(k for k, event in enumerate(trace, start=1) if event.kind == "verify" and event.rid == "b")
 assert trace[reading - 1].step - trace[starts - 1].step == 7 and trace[3].kind == "late_write"
-trace.snapshot(reading).table[3, 8:12].tolist()
+
+went = [
+    (k, cell) for k in range(reading) if trace[k].kind == "verify" for cell in dict(trace[k].facts).get("wrong", ())
+]
+overwritten = {int(trace.snapshot(k).table[cell]) for k, cell in went}
+c_row = trace.snapshot(reading).table[3, : trace.snapshot(reading).alloced[3]].tolist()
+[slot for slot in c_row if slot in overwritten]
 
 # %% [markdown]
 # ## Change it
 #
-# On top the slider for *when*. Then how large the late step is, and the three safeguards. Every cell of the table is a run of its own: **✗** and a name where somebody recites wrongly, **✓** where nobody does. Left player: no safeguard. Right player: yours. Both begin at the late write, and move together.
+# On top the slider for *when*. Then how large the late step is, and the three safeguards. Every cell of the table is a run of its own: **✗** and a name where somebody recites wrongly, **✓** where nobody does. The two players show the run with no safeguard and the run with yours. Both begin at the late write, and move together.
 
 # %%
 from reqpool.lab import late_step
@@ -300,7 +306,7 @@ experiments.outcomes(8, "fifo", 4)[False, False, False]
 # %% [markdown]
 # ## Break it
 #
-# **When reset on reuse is not enough.** On the left the reset is *on*, and the write lands after b's `alloc`. On the right the generation check is on as well, and at the same moment the write is dropped. Step on to b's first step, then to the last.
+# **When reset on reuse is not enough.** In the first player the reset is *on*, and the write lands after b's `alloc`. In the second the generation check is on as well, and at the same moment the write is dropped. Step on to b's first step, then to the last.
 
 # %%
 from reqpool.lab import late_beside

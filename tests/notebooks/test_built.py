@@ -26,6 +26,7 @@ def test_the_chapters_are_all_here() -> None:
         "02_alloc_and_free",
         "03_chunked_prefill",
         "04_padding_row",
+        "05_reset_on_reuse",
     ]
 
 
