@@ -199,7 +199,7 @@ show(hurt.trace)
 # Step 9 writes the cell; step 12 is the first wrong letter. Both belong to engine step 2. The cell is overwritten again in every later step, and nothing changes any more.
 # </details>
 # <details><summary>Whose fault does it look like?</summary>
-# Request a's. Its row, its slots and its lengths add up, <code>pool.check()</code> would find nothing there, and request b beside it is right.
+# Request a's. It alone recites wrongly, request b beside it is right, and both of a's lengths are what they should be.
 # </details>
 # <details><summary>At the end, request a gives back its row. What is odd?</summary>
 # One of its cells says slot 0, which nobody can give back. So slot 2, which stood there before, is never freed: it leaks.
@@ -213,6 +213,7 @@ hurt.trace[8].kind, hurt.trace[11].text, first_cell(hurt.trace), leak
 
 # %%
 assert hurt.trace[8].kind == "pad_write" and hurt.trace[11].text.endswith("(a: wrong)")
+assert hurt.trace.snapshot(12).verified[:2] == hurt.trace.snapshot(12).alloced[:2] == (4, 4)  # no length is wrong
 assert first_cell(hurt.trace) == (2, 0, 1, 2, 0)  # engine step 2, row 0, position 1: slot 2 before, slot 0 after
 
 # %% [markdown]
