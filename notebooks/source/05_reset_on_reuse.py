@@ -226,7 +226,7 @@ show(trace)
 # It wrote at positions 8 to 11 and looks a period back from 12: at position 8. Written and read at the same wrong place.
 # </details>
 
-# %%
+# %% jupyter={"source_hidden": true}
 reading = next(k for k, event in enumerate(trace, start=1) if "(c: wrong)" in event.text)
 starts = next(k for k, event in enumerate(trace, start=1) if event.kind == "verify" and event.rid == "b")
 assert trace[reading - 1].step - trace[starts - 1].step == 7 and trace[3].kind == "late_write"
