@@ -33,7 +33,7 @@ from reqpool.notebook import BAD, GOOD, TEXT, note, player, prose, showing_error
 from reqpool.player import Player
 from reqpool.pool import Req, ReqToTokenPool
 from reqpool.scenarios.alloc_free import ORDERS
-from reqpool.scenarios.dummies import carried, first_cell, first_raise
+from reqpool.scenarios.dummies import first_cell, first_raise
 from reqpool.scenarios.experiments import (
     LANDINGS,
     PADDING,
@@ -52,6 +52,7 @@ from reqpool.scenarios.experiments import (
 )
 from reqpool.scenarios.together import given_back, in_step, mark_wrong
 from reqpool.serving.chunk_times import longest_wait, prefill_steps, time_to_first_token
+from reqpool.serving.graph import carried
 from reqpool.trace import Trace, record
 from reqpool.views import charts
 

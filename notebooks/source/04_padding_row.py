@@ -382,7 +382,7 @@ assert said == ("xyzxyzxyz", hurt.recited["a"])
 # %% jupyter={"source_hidden": true}
 from reqpool import record
 from reqpool.notebook import against, exercise
-from reqpool.scenarios.dummies import TellingRunner
+from reqpool.serving.graph import GraphRunner
 
 
 def a_step(rows, graph_size):
@@ -390,7 +390,7 @@ def a_step(rows, graph_size):
     pool = ReqToTokenPool(6, 4, "cpu")
     with record(pool) as trace:
         pool.alloc_rows(max(rows))
-        runner = TellingRunner(pool, Recite(8, 4), (graph_size,), on_fact=trace.emit)
+        runner = GraphRunner(pool, Recite(8, 4), (graph_size,), on_fact=trace.emit)
         at = torch.zeros(len(rows), dtype=torch.int64)
         runner.run(torch.tensor(rows), at, at, at)
     return runner.static["rows"].tolist(), trace

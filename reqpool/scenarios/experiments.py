@@ -21,9 +21,9 @@ import torch
 
 from reqpool.faulty import FreedBetweenChunks, NoPaddingRow, NoResetOnReuse
 from reqpool.pool import ReqToTokenPool
-from reqpool.scenarios.dummies import Dummies, TellingRunner
 from reqpool.scenarios.late_chain import Recital, explained
 from reqpool.serving.engine import Engine
+from reqpool.serving.graph import Dummies, GraphRunner
 from reqpool.serving.recite import LETTERS, Recite
 from reqpool.serving.requests import Request, no_fact
 from reqpool.serving.scheduler import Entry
@@ -114,13 +114,13 @@ def padding(
     if writes == "cell":
         runner["dummy_len"] = 2  # LightLLM's dummies
     with _one_thread(), _recorded(pool, 4 * pool.max_context_len, recorded=recorded) as stage:
-        stage.engine.runner = TellingRunner(pool, stage.engine.model, on_fact=stage.emit, **runner)
+        stage.engine.runner = GraphRunner(pool, stage.engine.model, on_fact=stage.emit, **runner)
         reqs = [
             stage.engine.add(Request(rid, prompt=PROMPTS[rid], max_new_tokens=max_new_tokens)) for rid in "abcd"[:live]
         ]
         stage.play(reqs)
     run = stage.run(reqs)
-    return PaddingRun(run.trace, run.recited, run.expected, stage.engine.runner.dummies(graph_size - live))
+    return PaddingRun(run.trace, run.recited, run.expected, stage.engine.runner.dummies(graph_size))
 
 
 @contextmanager
@@ -160,7 +160,7 @@ def stale_tail(refresh_tail: bool = False) -> Run:
     c, d = Request("c", prompt="pqr", max_new_tokens=2), Request("d", prompt="tuvwstuvw", max_new_tokens=2)
     with _one_thread(), _recorded(pool, num_slots=24, budget=32) as stage:
         runner = {"graph_sizes": (4,), "refresh_tail": refresh_tail, "on_fact": stage.emit}
-        stage.engine.runner = TellingRunner(pool, stage.engine.model, **runner)
+        stage.engine.runner = GraphRunner(pool, stage.engine.model, **runner)
         reqs = [*(Request(rid, prompt=PROMPTS[rid], max_new_tokens=6) for rid in "ab"), c, d]
         for req in reqs:
             stage.engine.add(req)
@@ -181,7 +181,7 @@ def replayed(pool_class: type[ReqToTokenPool] = ReqToTokenPool, device: str = "c
     """
     pool, period = pool_class(4, 3 + num_steps, device), 3
     model = Recite(64, pool.max_context_len, pool.device)
-    runner = TellingRunner(pool, model, (4,), writes="cell", dummy_len=2)
+    runner = GraphRunner(pool, model, (4,), writes="cell", dummy_len=2)
     rows = torch.tensor(pool.alloc_rows(2), device=pool.device)
     slots = iter(range(1, 65))
 

@@ -119,7 +119,9 @@ class Engine:
         if not entry.last:
             return None
         wanted = torch.tensor([start + n - len(entry.req.prompt)], device=pool.device)
-        token = int(self.model.attend(wanted, slots[None], torch.ones(1, len(slots), dtype=torch.bool)))
+        token = int(
+            self.model.attend(wanted, slots[None], torch.ones(1, len(slots), dtype=torch.bool, device=pool.device))
+        )
         self.relay[row] = token
         return LETTERS[token]
 

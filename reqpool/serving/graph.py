@@ -13,6 +13,7 @@ over the same buffers.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import torch
@@ -23,6 +24,7 @@ from reqpool.serving.recite import LETTERS, Recite
 from reqpool.serving.requests import no_fact
 
 WRITES = ("slot", "cell", "length")
+Dummies = Counter[tuple[int, int, int]]  # (row, length, slot) -> how many dummy entries carry it
 
 
 class GraphRunner:
@@ -75,6 +77,7 @@ class GraphRunner:
         self.kv_indptr = torch.zeros(most + 1, dtype=torch.int64, device=pool.device)
         self.kv_indices = torch.zeros(most * width, dtype=torch.int32, device=pool.device)
         self.out = torch.zeros(most, dtype=torch.int64, device=pool.device)
+        self.live = torch.zeros(0, dtype=torch.int64)  # the rows of the last step's requests
         self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
 
     def run(self, rows: torch.Tensor, positions: torch.Tensor, tokens: torch.Tensor, wanted: torch.Tensor) -> list[str]:
@@ -82,7 +85,7 @@ class GraphRunner:
 
         The slot an entry writes is what the table says at its position.
         """
-        n = len(rows)
+        n, self.live = len(rows), rows
         size = next((size for size in self.graph_sizes if size >= n), None)
         if size is None:
             raise ValueError(f"a decode step of {n} entries: the largest graph has {self.graph_sizes[-1]}")
@@ -94,35 +97,64 @@ class GraphRunner:
             if self.refresh_tail:
                 buffer[n:] = self.dummy[name]
         if self.writes == "cell":  # first in the step: attention then reads the table as it is now
-            rows, positions = self.static["rows"][:size], self.static["positions"][:size]
-            self.pool.req_to_token[rows, positions] = self.static["out_slots"][:size].int()
-            self._tell(size - n, "pad_write", "write the cell of row {rows}, position {positions}: slot {out_slots}")
+            cells = self.static["rows"][:size], self.static["positions"][:size]
+            self.pool.req_to_token[cells] = self.static["out_slots"][:size].int()
+            self._tell_written_cell(size)
         seq_lens = self.static["positions"][:size] + 1
         flatten_rows(self.pool, self.static["rows"][:size], seq_lens, out=(self.kv_indptr, self.kv_indices))
-        span = "position 0" if self.dummy["positions"] == 0 else "positions 0 to {positions}"
-        self._tell(size - n, "pad_read", f"read row {{rows}}, {span}; their K and V go to slot {{out_slots}}")
+        self._tell_read(size)
         self._replay(size)
-        self._raise_lengths(rows, size)
+        self._raise_lengths(size)
         return [LETTERS[token] for token in self.out[:n].tolist()]
 
-    def _raise_lengths(self, live: torch.Tensor, size: int) -> None:
+    def _raise_lengths(self, size: int) -> None:
         """`verified_lens` after the step: for the live rows, or for every entry of the batch."""
         if self.writes != "length":
-            self.pool.verify(live, 1)
+            self.pool.verify(self.live, 1)
             return
         lens, rows = self.pool.verified_lens, self.static["rows"][:size]
         if self.accumulate:
             lens.index_add_(0, rows, torch.ones_like(rows, dtype=lens.dtype))
         else:
             lens[rows] += 1  # a row named twice rises once
-        self.on_fact("verify", rows=sorted(set(live.tolist()) - {self.dummy["rows"]}))
-        how = "once for each entry" if self.accumulate else "once, however many there are"
-        self._tell(size - len(live), "pad_write", f"raise the verified length of row {{rows}}, {how}")
+        num_dummies, live = size - len(self.live), self.live.tolist()
+        if not num_dummies:
+            self.on_fact("verify", rows=live)
+            return
+        (row, *_), *_ = self.dummies(size)
+        name = f"{entries(num_dummies)} {'names' if num_dummies == 1 else 'name'} row {row}"
+        how = "as often as it is named" if self.accumulate else "once, however often it is named"
+        text = f"every entry raises the verified length of its row; {name}, which rises {how}"
+        self.on_fact("pad_write", rows=sorted({row, *live}), text=text, dummy_row=row)
 
-    def _tell(self, num_dummies: int, kind: str, what: str) -> None:
-        if num_dummies and self.dummy["out_slots"] >= 0:
-            who = "1 dummy entry" if num_dummies == 1 else f"{num_dummies} dummy entries"
-            self.on_fact(kind, rows=[self.dummy["rows"]], text=f"{who} {what.format(**self.dummy)}")
+    # ---- what the dummies did, read from the buffers, which may hold something else than the settings promise --------
+
+    def dummies(self, size: int) -> Dummies:
+        """What the dummy entries of the last step, of `size` entries, carried."""
+        tail = slice(len(self.live), size)
+        rows, positions, slots = (self.static[name][tail].tolist() for name in ("rows", "positions", "out_slots"))
+        return Counter((row, last + 1, slot) for row, last, slot in zip(rows, positions, slots, strict=True))
+
+    def _tell_written_cell(self, size: int) -> None:
+        for (row, length, slot), num in self.dummies(size).items():
+            text = f"{entries(num)} {'writes' if num == 1 else 'write'} row {row}, position {length - 1}: slot {slot}"
+            hit = {"wrong": [(row, length - 1)]} if row in self.pool.holders else {}
+            self.on_fact("pad_write", rows=[row], text=text, **hit)
+
+    def _tell_read(self, size: int) -> None:
+        found = self.dummies(size)
+        if found:
+            text = "; ".join(carried(num, *one) for one, num in found.items())
+            hit = [cell for _, _, slot in found if slot > 0 for cell in self._live_cells(slot)]
+            self.on_fact(
+                "pad_read", rows=sorted({row for row, _, _ in found}), text=text, **({"wrong": hit} if hit else {})
+            )
+
+    def _live_cells(self, slot: int) -> list[tuple[int, int]]:
+        """The cells of requests that say this slot: it is not the dummies' to write."""
+        held, lens = self.pool.holders, self.pool.alloced_lens_cpu
+        cells = torch.nonzero(self.pool.req_to_token == slot).tolist()
+        return [(row, at) for row, at in cells if row in held and at < int(lens[row])]
 
     def _replay(self, size: int) -> None:
         if self.pool.device.type != "cuda":
@@ -145,3 +177,21 @@ class GraphRunner:
         mask = places < ends
         slots = self.kv_indices[places.clamp(max=len(self.kv_indices) - 1)].long()
         self.out[:size] = self.model.attend(wanted, slots, mask)
+
+
+def entries(num: int) -> str:
+    return "1 dummy entry" if num == 1 else f"{num} dummy entries"
+
+
+def carried(num: int, row: int, length: int, slot: int) -> str:
+    """
+    >>> carried(2, 0, 1, 0)
+    '2 dummy entries read row 0, position 0; their K and V go to slot 0'
+    >>> carried(1, 3, 4, -1)
+    '1 dummy entry reads row 3, positions 0 to 3; its K and V are stored nowhere (slot -1)'
+    """
+    where = {0: "no cell", 1: f"row {row}, position 0"}.get(length, f"row {row}, positions 0 to {length - 1}")
+    stored = "are stored nowhere (slot -1)" if slot < 0 else f"go to slot {slot}"
+    return (
+        f"{entries(num)} {'reads' if num == 1 else 'read'} {where}; {'its' if num == 1 else 'their'} K and V {stored}"
+    )

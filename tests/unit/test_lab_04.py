@@ -12,8 +12,9 @@ from reqpool.faulty import NoPaddingRow
 from reqpool.lab import OFF, Lab
 from reqpool.notebook import FramedPlayer
 from reqpool.player import Player
-from reqpool.scenarios.dummies import carried, drift, first_cell, first_raise
+from reqpool.scenarios.dummies import drift, first_cell, first_raise
 from reqpool.scenarios.experiments import PADDING, WRITES, padding, replayed, stale_tail, verdicts
+from reqpool.serving.graph import carried
 
 CELL, ADD = "the cell [row, seq_len - 1] (LightLLM)", "the length, with index_add_"
 SLOT, ONCE = "nothing but slot 0 (SGLang)", "the length, with += (FluentLLM)"
