@@ -168,13 +168,23 @@ def test_a_prompt_cut_by_the_chunk_size_lets_no_other_begin() -> None:
 
 
 def test_more_running_requests_than_budget_take_turns_by_finishing() -> None:
-    lane = Lane(budget=2)
+    lane = Lane(budget=2, mixed=False)
     reqs = [lane.add(rid, "x", limit=3) for rid in "abc"]
     steps = []
     while not lane.scheduler.idle:
-        steps.append(lane.step())
-        assert sum(n for *_, n in steps[-1]) <= 2
+        steps.append([rid for rid, *_ in lane.step()])
+    assert steps == [["a", "b"], ["c"], ["a", "b"], ["a", "b"], ["c"], ["c"]]
     assert all(req.output == "xxx" for req in reqs)
+
+
+def test_slots_are_made_free_only_for_those_who_run_in_this_step() -> None:
+    lane = Lane(budget=1, mixed=False, num_slots=6)
+    a, b = lane.add("a", "x", limit=5), lane.add("b", "y", limit=5)
+    for _ in range(5):
+        lane.step()  # both prompts, then a alone: 5 of 6 slots are taken, and a needs one more
+    assert (a.output, b.output, lane.free()[1]) == ("xxxx", "y", 1)
+    lane.step()
+    assert a.state == "finished" and b.state == "running" and lane.scheduler.num_retracted == 0
 
 
 @pytest.mark.parametrize(("name", "value"), [("budget", 0), ("budget", -1), ("chunk_size", 0), ("chunk_size", -3)])
@@ -258,6 +268,19 @@ def test_a_rid_is_used_once_whatever_became_of_it() -> None:
     assert lane.scheduler.idle
 
 
+def test_a_chunk_takes_the_slots_that_are_left_and_the_running_one_gives_way() -> None:
+    lane = Lane(num_slots=12, budget=4, chunk_size=3)
+    a = lane.add("a", "xy", limit=9)
+    lane.step()
+    b = lane.add("b", "abcdefgh", limit=3)
+    assert [lane.step() for _ in range(3)] == [[("b", "prefill", n), ("a", "decode", 1)] for n in (3, 3, 1)]
+    assert lane.free()[1] == 0
+    assert lane.step() == [("b", "prefill", 1)] and a.state == "retracted"  # the last letter of b's prompt
+    while not lane.scheduler.idle:
+        lane.step()
+    assert a.output == a.expected and b.output == b.expected and lane.free() == (4, 12)
+
+
 # ---- retraction --------------------------------------------------------------------------------------------------
 
 
@@ -289,12 +312,12 @@ def test_a_retracted_request_gives_up_row_and_slots_and_prefills_prompt_and_outp
     for _ in range(3):
         lane.step()
     before, row = lane.free(), a.req_pool_idx
+    lane.add("c", "m")
     lane.scheduler.retract(a)
     assert lane.free() == (before[0] + 1, before[1] + 5)
     assert (a.state, a.req_pool_idx, a.output) == ("retracted", None, "xyz")
     assert (a.computed_len, a.kv_committed_len, a.inflight_middle_chunks) == (0, 0, 0)
     assert [(kind, facts["rid"], facts["rows"]) for kind, facts in lane.facts] == [("retract", "a", (row,))]
-    lane.add("c", "m")
     assert lane.step() == [("a", "prefill", 6), ("c", "prefill", 1), ("b", "decode", 1)]  # before those who wait
     while not lane.scheduler.idle:
         lane.step()
