@@ -185,9 +185,9 @@ class Question(widgets.VBox):
         self.told = text_box()
         self.answer = widgets.VBox()
         self.button.on_click(showing_errors(self.told)(self.commit))
-        super().__init__(
-            [text_box(f'<div style="{TEXT}">{text}</div>'), self.choices, self.button, self.told, self.answer]
-        )
+        asked = text_box(f'<div style="{TEXT}">{text}</div>')
+        parts = [asked, self.choices, self.button, self.told, self.answer]
+        super().__init__(parts, layout=widgets.Layout(margin="0 0 18px 0"))
 
     def commit(self, _: Any = None) -> None:
         if self.choices.value is None:
