@@ -138,7 +138,7 @@ def _cell(x: int, y: int, slot: int, state: str, colour: int | None, changed: bo
                 y + CELL_HEIGHT / 2 + 5,
                 slot,
                 anchor="middle",
-                size=min(15, 62 // len(str(slot))),
+                size=min(15, (58 if changed else 62) // len(str(slot))),
                 fill=INK if state == "live" else QUIET,
                 bold=changed,
                 struck=state == "stale",

@@ -6,7 +6,8 @@
       1  a          7    8    9   *3*   .    .  3/4
       2  free      ~4~ ~11~  ~5~   .    .    .  0/0
 
-`*3*` has just changed, `~4~` is stale (not zero, beyond the row's length), `:0:` is the padding row, `.` is empty.
+`*3*` has just changed, `~4~` is stale (not zero, beyond the row's length; `*~4~*` is both), `:0:` is the padding row,
+`.` is empty.
 """
 
 from __future__ import annotations
@@ -293,15 +294,14 @@ def _unannounced(event: Event, now: Snapshot) -> str:
 
 
 def _late(event: Event, now: Snapshot, trace: Trace, k: int) -> str:
-    def state(row: int) -> str:
-        last = _last_owner(trace, k, row)
-        if row == now.padding_row:
-            return f"row {row} is the padding row"
-        if row not in now.owners:
-            return f"but row {row} is {_idle([row], now)}" + (f"; {last} was its last owner" if last else "")
-        return f"but {_held(row, now.owners[row])} by now" + (f"; {last} held it before" if last else "")
-
-    return _sentences(_said(event, now, "cell"), *_by_row(event.change.rows, state), *_but(_touched(event), now))
+    remarks: dict[str, list[int]] = {}
+    for row in event.change.rows[:LIMIT]:
+        holders, last = now.owners.get(row, ()), _last_owner(trace, k, row)
+        whose = f"held by {_names(holders)} by now" if holders else _idle([row], now)
+        was = f"; {last} was the last owner{' before' if holders else ''}" if last else ""
+        remarks.setdefault(whose + was, []).append(row)
+    said = [f"but {_rows(rows)} {_are(rows)} {whose}" for whose, rows in remarks.items()]
+    return _sentences(_said(event, now, "cell"), *said, *_but(_touched(event), now))
 
 
 def _last_owner(trace: Trace, k: int, row: int) -> str:
@@ -443,6 +443,8 @@ def _nobodys(event: Event, now: Snapshot, late: str = "") -> list[str]:
 
 
 def _idle(rows: Sequence[int], now: Snapshot) -> str:
+    if list(rows) == [now.padding_row]:
+        return "the padding row"
     return "free" if set(rows) <= set(now.free) else "nobody's"
 
 

@@ -314,7 +314,7 @@ def test_a_late_write_names_the_last_owner_and_the_reset_what_it_undid() -> None
         pool.alloc_rows(3)
 
     sentences = told(late)
-    assert has(sentences[1], "row 1", "0 → 2", "row 1 is free", "a was its last owner")
+    assert has(sentences[1], "row 1", "0 → 2", "row 1 is free", "a was the last owner")
     assert has(sentences[3], "new owner", "row 1", "verified length", "2 → 0")
 
 
@@ -340,7 +340,7 @@ def test_the_last_owner_of_a_row_may_have_no_name() -> None:
         pool.free_rows(pool.alloc_rows(3))
         pool.verified_lens[1] = 1
 
-    assert has(told(late)[-1], "row 1 is free", "by count", "its last owner")
+    assert has(told(late)[-1], "row 1 is free", "by count", "the last owner")
 
 
 EMITTED = [
