@@ -9,8 +9,8 @@
 What is shown was found in the tensors: a scenario cannot invent its own damage, and cannot hide it either.
 The first comparison is of everything. The second is too, but for the pool's own methods that only touch cells or
 lengths: there it looks where they can write. Should one write elsewhere, the next comparison says that nobody
-announced it. Who holds a row is read from the pool's books and from the requests, which may disagree: that is a fault
-one must see.
+announced it. Who holds a row is asked of the requests and of what the calls returned, not of the pool's books alone:
+where they disagree is a fault that one must see.
 """
 
 from __future__ import annotations
