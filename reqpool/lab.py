@@ -29,7 +29,7 @@ import torch
 
 from reqpool import scenarios
 from reqpool.faulty import FreedBetweenChunks, FreedTwice
-from reqpool.notebook import BAD, GOOD, TEXT, note, player, prose, showing_errors, text_box
+from reqpool.notebook import BAD, GOOD, TEXT, keys_stay_here, note, player, prose, showing_errors, text_box
 from reqpool.player import Player
 from reqpool.pool import Req, ReqToTokenPool
 from reqpool.scenarios.alloc_free import ORDERS
@@ -71,7 +71,7 @@ class Lab(widgets.VBox):
         self.change = showing_errors(self.error)(self._change)
         for control in controls.values():
             control.observe(self.change, names="value")
-        super().__init__([widgets.VBox(list(controls.values())), self.error, *shown])
+        super().__init__([widgets.VBox(list(controls.values())), self.error, *shown, *keys_stay_here()])
         self.change()
 
     def _change(self, _: Any = None) -> None:

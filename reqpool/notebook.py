@@ -28,8 +28,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import anywidget
 import ipywidgets as widgets
 import torch
+import traitlets
 from IPython.display import HTML, Markdown
 
 import reqpool
@@ -127,12 +129,16 @@ def error_text(details: str) -> str:
     return f'<div role="alert">{note(f"<strong>This failed:</strong> {escape(last)}{folded}", BAD)}</div>'
 
 
+def static() -> bool:
+    return os.environ.get("REQPOOL_STATIC", "") not in ("", "0")
+
+
 def player(trace: Trace, step: int = 0, group: str = "") -> Player | FramedPlayer:
     """A player that can stand among widgets; with REQPOOL_STATIC=1 one that needs no third-party widget.
 
     Players of one group (any name) move together; framed ones do not.
     """
-    if os.environ.get("REQPOOL_STATIC", "") not in ("", "0"):
+    if static():
         return FramedPlayer(trace, step=step)
     return Player(trace, step=step, group=group)
 
@@ -162,6 +168,38 @@ class FramedPlayer(widgets.HTML):
 # ---- questions ------------------------------------------------------------------------------------------------------
 
 
+class KeysStayHere(anywidget.AnyWidget):
+    """Put among controls, it keeps the keys pressed there for them: JupyterLab would take arrows and Enter for itself.
+
+    It shows nothing. It also says to a screen reader that the radio buttons beside it are one group, and which.
+    """
+
+    _esm = """
+    export default {
+      render({ model, el }) {
+        el.style.display = "none";
+        const mark = (tries) => {
+          const box = el.parentElement;
+          if (!box) return tries && requestAnimationFrame(() => mark(tries - 1)); // not in the page yet
+          // the focused element itself has to bear the mark: JupyterLab's shortcuts match there first
+          box.addEventListener("focusin", ({ target }) => target.setAttribute("data-lm-suppress-shortcuts", "true"));
+          for (const radios of model.get("label") ? box.querySelectorAll(".widget-radio-box") : []) {
+            radios.setAttribute("role", "radiogroup");
+            radios.setAttribute("aria-label", model.get("label"));
+          }
+        };
+        requestAnimationFrame(() => mark(60));
+      },
+    };
+    """
+    label = traitlets.Unicode("").tag(sync=True)
+
+
+def keys_stay_here(label: str = "") -> list[widgets.Widget]:
+    """The mark, where the front end shows third-party widgets; else nothing."""
+    return [] if static() else [KeysStayHere(label=label)]
+
+
 class Question(widgets.VBox):
     """A question with its choices. An answer counts once it is committed, and then the explanation opens.
 
@@ -185,17 +223,21 @@ class Question(widgets.VBox):
         self.told = text_box()
         self.answer = widgets.VBox()
         self.button.on_click(showing_errors(self.told)(self.commit))
-        super().__init__(
-            [text_box(f'<div style="{TEXT}">{text}</div>'), self.choices, self.button, self.told, self.answer]
-        )
+        asked = text_box(f'<div style="{TEXT}">{text}</div>')
+        keys = keys_stay_here(re.sub(r"<[^>]+>", "", text))
+        parts = [asked, self.choices, self.button, self.told, self.answer, *keys]
+        super().__init__(parts, layout=widgets.Layout(margin="0 0 18px 0"))
 
     def commit(self, _: Any = None) -> None:
+        if self.committed is not None:
+            return  # the button stays enabled: a disabled one would lose the focus
         if self.choices.value is None:
             self.told.value = note("Choose an answer first.")
             return
         opened = [text_box(part) if isinstance(part, str) else part for part in self.explain(self.choices.value)]
         self.committed = self.choices.value
-        self.choices.disabled = self.button.disabled = True
+        self.choices.disabled = True
+        self.button.description = "Committed"
         self.told.value = ""
         self.answer.children = opened
 

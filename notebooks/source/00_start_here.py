@@ -229,7 +229,7 @@ follow()
 # %% [markdown]
 # ## Break it
 #
-# Now the incident. Slot 3 belongs to request a, and by some fault it is put on the list of free slots as well. Request b gets it. On the left nobody looks; on the right the pool refuses a slot that another row holds.
+# Now the incident. Slot 3 belongs to request a, and by some fault it is put on the list of free slots as well. Request b gets it. In the broken variant nobody looks; in the mended one the pool refuses a slot that another row holds.
 # Each slot holds one letter here, so that one can *read* what a wrong K and V does. Both players move together.
 
 # %%
@@ -240,19 +240,19 @@ broken, mended = two_owners(), two_owners(guarded=True)
 side_by_side(broken, mended, ("broken: nobody looks", "mended: `CheckedPool(exclusive_slots=True)`"))
 
 # %% [markdown]
-# Go to step 7. On the left request a wrote *hello* and reads something else, although `pool.check()` found nothing wrong one step before: every row is free or handed out, exactly once.
+# Go to step 7. In the broken variant request a wrote *hello* and reads something else, although `pool.check()` found nothing wrong one step before: every row is free or handed out, exactly once.
 # **Counting cannot see it; only looking at who names which slot can.** That is what the check in SGLang does.
 
 # %%
 broken[6].text
 
 # %% [markdown]
-# The guard is this:
+# Looking at it, then: the slots that each of the two rows names, up to its length, and what they have in common.
 
 # %%
-from reqpool import CheckedPool
-
-source(CheckedPool._check_exclusive)
+last = broken.snapshot(len(broken))
+of_a, of_b = (set(last.table[row, : last.alloced[row]].tolist()) for row in (1, 2))
+of_a & of_b
 
 # %% [markdown]
 # ## Build it

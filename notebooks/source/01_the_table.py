@@ -213,7 +213,7 @@ torch.tensor(598, dtype=torch.int32) * torch.tensor(3_600_000, dtype=torch.int32
 # %% [markdown]
 # ## Break it
 #
-# A reader who does without the length, and believes every cell that is not zero. It works, until a row is used a second time by somebody shorter. On the left that reader, on the right one who asks the length; both read the same table.
+# A reader who does without the length, and believes every cell that is not zero. It works, until a row is used a second time by somebody shorter. The broken reader, and beside it one who asks the length; both read the same table.
 
 # %%
 from reqpool.lab import side_by_side

@@ -244,7 +244,7 @@ come_and_go()
 # %% [markdown]
 # ## Break it
 #
-# The incident. The row is held *by count* here: the pool knows that it is out, but not whose it is, and no request object remembers that it was given back. On the left a pool that takes back whatever it is told, on the right the real one. Both players move together.
+# The incident. The row is held *by count* here: the pool knows that it is out, but not whose it is, and no request object remembers that it was given back. Broken: a pool that takes back whatever it is told. Mended: the real one. Both players move together.
 
 # %%
 from reqpool.lab import free_twice
@@ -252,7 +252,7 @@ from reqpool.lab import free_twice
 free_twice()
 
 # %% [markdown]
-# Step 6 is the second free. On the left it passes without a word, and the damage shows later and elsewhere: two requests hold one row, the second prompt overwrites the first, and somebody reads another's text. On the right there is a `ValueError` at the very call that was wrong, and then `None` for the request that really must wait.
+# Step 6 is the second free. In the broken pool it passes without a word, and the damage shows later and elsewhere: two requests hold one row, the second prompt overwrites the first, and somebody reads another's text. In the mended one there is a `ValueError` at the very call that was wrong, and then `None` for the request that really must wait.
 #
 # All that was taken out is this:
 

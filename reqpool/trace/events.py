@@ -12,7 +12,9 @@ A change holds before *and* after, so a trace can be walked in both directions a
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from reprlib import repr as short  # of whatever length and depth a value is, one short line
 from typing import Any
 
 from torch import Tensor
@@ -59,6 +61,32 @@ class Change:
     def rows(self) -> tuple[int, ...]:
         """The rows whose cells or lengths changed, in ascending order."""
         return tuple(sorted({cell[0] for cell in self.cells} | {length[1] for length in self.lengths}))
+
+    def only(self, rows: set[int]) -> Change:
+        """Its part in these rows; the free list, which is about no row in particular, is left out."""
+        return Change(
+            tuple(cell for cell in self.cells if cell[0] in rows),
+            tuple(length for length in self.lengths if length[1] in rows),
+            tuple(owner for owner in self.owners if owner[0] in rows),
+        )
+
+
+NOTHING = Change()
+
+
+def splice(before: list[int], after: list[int]) -> Splice:
+    """The one replacement that turns `before` into `after`: common head and common tail left out."""
+    shorter = min(len(before), len(after))
+    head = tail = 0
+    if before[:shorter] == after[:shorter]:
+        head = shorter
+    elif before[len(before) - shorter :] == after[len(after) - shorter :]:
+        tail = shorter
+    else:
+        head = next(i for i in range(shorter) if before[i] != after[i])
+        while tail < shorter - head and before[-1 - tail] == after[-1 - tail]:
+            tail += 1
+    return head, tuple(before[head : len(before) - tail]), tuple(after[head : len(after) - tail])
 
 
 @dataclass(frozen=True)
@@ -117,3 +145,57 @@ class Snapshot:
     @property
     def max_context_len(self) -> int:
         return self.table.shape[1]
+
+
+# ---- what an event may hold: the same for one that is emitted, saved or loaded -------------------------------------
+
+INT64 = 2**63
+MAX_DEPTH = 16  # of lists within lists in a fact
+
+
+def check_event(event: Event, num_rows: int) -> None:
+    """Refuse, in a sentence, an event that no pool of so many rows can have. Its change is for `_State.check`.
+
+    Raises:
+        TypeError, ValueError: a field of the wrong type; a kind, row or number that does not exist.
+    """
+    if event.kind not in KINDS:
+        raise ValueError(f"kind is {short(event.kind)}, wanted one of {', '.join(KINDS)}")
+    need_integers("step", (event.step,), -INT64, INT64 - 1)
+    need_integers("row", event.rows, 0, num_rows - 1)
+    need_rids((event.rid,))
+    need_rids(event.rids)
+    if event.rids and len(event.rids) != len(event.rows) and event.kind != "refuse":
+        raise ValueError(f"{len(event.rids)} rids for {len(event.rows)} rows, wanted none or one for each")
+    for name in ("call", "text"):
+        if not isinstance(getattr(event, name), str):
+            raise TypeError(f"{name} is {short(getattr(event, name))}, wanted text")
+
+
+def need_integers(name: str, numbers: tuple[Any, ...], low: int, high: int) -> None:
+    for number in numbers:
+        if type(number) is not int:
+            raise TypeError(f"{name} is {short(number)}, wanted an integer in {low}..{high}")
+        if not low <= number <= high:
+            raise ValueError(f"{name} is {short(number)}, wanted an integer in {low}..{high}")
+
+
+def need_rids(rids: tuple[Any, ...]) -> None:
+    for rid in rids:
+        if rid is not None and not isinstance(rid, str):
+            raise TypeError(f"rid is {short(rid)}, wanted text or None")
+
+
+def frozen(name: str, value: Any, depth: int = 0) -> Any:
+    """A fact's value with tuples for lists; what a file could not give back as it is, is refused."""
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if isinstance(value, (list, tuple)):
+        if depth == MAX_DEPTH:
+            raise ValueError(f"fact {short(name)} has lists more than {MAX_DEPTH} deep")
+        return tuple(frozen(name, item, depth + 1) for item in value)
+    if not isinstance(value, (int, float)):
+        raise TypeError(f"fact {short(name)} is {short(value)}, wanted text, a number, None or a list of them")
+    if not (-INT64 <= value < INT64 if isinstance(value, int) else math.isfinite(value)):
+        raise ValueError(f"fact {short(name)} is a number that is not finite, or no 64-bit integer")
+    return value

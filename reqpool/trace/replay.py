@@ -7,21 +7,22 @@ It grows with what changed, not with events x table: each event carries its own 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from reqpool.trace.events import LENGTHS, Change, Event, Rids, Snapshot
+from reqpool.pool import _integer
+from reqpool.trace.events import LENGTHS, Change, Event, Rids, Snapshot, short
 
 
 class Trace:
-    """A sequence of events with the state they began in. `trace.step` is the engine's step given to new events."""
+    """A sequence of events with the state they began in."""
 
     def __init__(self, first: Snapshot, events: Iterable[Event] = ()) -> None:
         self.first = first
         self.events = list(events)
-        self.step = 0
+        self._step = 0
         self._emit: Callable[..., None] | None = None  # set while recording
         self._state = _State(first)
 
@@ -37,6 +38,15 @@ class Trace:
     def __repr__(self) -> str:
         rows, columns = self.first.table.shape
         return f"Trace({len(self)} events, {rows} rows x {columns} positions)"
+
+    @property
+    def step(self) -> int:
+        """The engine's step, which new events are given; 0 until `trace.step = n` says otherwise."""
+        return self._step
+
+    @step.setter
+    def step(self, n: int) -> None:
+        self._step = _integer("trace.step", n)
 
     def snapshot(self, k: int) -> Snapshot:
         """The full state after k events, 0..len(trace). Copies the table; neighbours cost only what changed."""
@@ -63,7 +73,7 @@ class Trace:
 
         Raises:
             RuntimeError: outside `with record(pool) as trace`.
-            ValueError, TypeError: an unknown kind or row, a fact that a file could not hold.
+            ValueError, TypeError: an unknown kind or row, a fact that a file could not hold. Nothing is added then.
         """
         if self._emit is None:
             raise RuntimeError("trace.emit works inside `with record(pool) as trace:`; this trace has ended")
@@ -129,24 +139,40 @@ class _State:
         owners = dict(sorted(self.owners.items()))
         return replace(self.base, table=self.table.clone(), owners=owners, free=tuple(self.free), **lengths)
 
-    def misfit(self, change: Change) -> str:
-        """Why this change cannot come next, or an empty string: what it says was there must be there."""
+    def check(self, change: Change) -> None:
+        """Refuse a change that cannot come next: what it says was there must be there, and something must change.
+
+        Raises:
+            ValueError: in one sentence. The numbers are integers already; whether they fit the table is asked here.
+        """
         num_rows, num_positions = self.table.shape
-        for row, position, before, _ in change.cells:
+        cells, lengths, owners = change.cells, change.lengths, change.owners
+        for row, position, *_ in cells:
             if not (0 <= row < num_rows and 0 <= position < num_positions):
-                return f"no cell at row {row}, position {position}"
-            if int(self.table[row, position]) != before:
-                return f"row {row}, position {position} holds {int(self.table[row, position])}, the event says {before}"
-        for name, row, before, _ in change.lengths:
+                raise ValueError(f"no cell at row {row}, position {position} in {num_rows} x {num_positions}")
+        if cells:
+            rows, positions, *_ = zip(*cells, strict=True)
+            _follow("cell", [cell[:2] for cell in cells], cells, self.table[list(rows), list(positions)].tolist())
+        for row in (*(length[1] for length in lengths), *(owner[0] for owner in owners)):
             if not 0 <= row < num_rows:
-                return f"no row {row}"
-            if self.lengths[name][row] != before:
-                return f"{name} of row {row} is {self.lengths[name][row]}, the event says {before}"
-        for row, before, _ in change.owners:
-            if self.owners.get(row, ()) != before or not 0 <= row < num_rows:
-                return f"row {row} is held by {self.owners.get(row, ())}, the event says {before}"
+                raise ValueError(f"no row {row}, wanted 0..{num_rows - 1}")
+        if lengths:
+            there = [self.lengths[name][row] for name, row, *_ in lengths]
+            _follow("length", [length[:2] for length in lengths], lengths, there)
+        if owners:
+            there = [self.owners.get(row, ()) for row, *_ in owners]
+            _follow("owner of row", [owner[0] for owner in owners], owners, there)
         if change.free:
-            at, out, _ = change.free
-            if at < 0 or tuple(self.free[at : at + len(out)]) != out:
-                return f"the free rows are {self.free[:8]}, the event takes {out} out at {at}"
-        return ""
+            at, out, into = change.free
+            if not 0 <= at <= at + len(out) <= len(self.free) or any(not 0 <= row < num_rows for row in into):
+                raise ValueError(f"a change of the free list at {at} does not fit its {len(self.free)} rows")
+            _follow("free list at", [at], [(at, out, into)], [tuple(self.free[at : at + len(out)])])
+
+
+def _follow(what: str, places: Sequence[Any], changes: Sequence[Any], there: Sequence[Any]) -> None:
+    """Each change ends with (before, after): `before` is there now, `after` is not, and no place comes twice."""
+    if len(set(places)) < len(places):
+        raise ValueError(f"a change names one {what} twice")
+    for place, (*_, before, after), now in zip(places, changes, there, strict=True):
+        if now != before or after == before:
+            raise ValueError(f"{what} {place}: {short(now)} is there, the event says {short(before)} -> {short(after)}")

@@ -9,10 +9,12 @@ free rows, next first: [3]
 from __future__ import annotations
 
 from collections.abc import Iterable
+from hashlib import sha256
 from html import escape
+from unicodedata import east_asian_width
 
 from reqpool.trace import Snapshot
-from reqpool.views.text import cell_state, length_text, owner_name, text_view
+from reqpool.views.text import cell_state, clean, length_text, owner_name, text_view
 from reqpool.views.theme import (
     BACKGROUND,
     CELL_HEIGHT,
@@ -28,7 +30,8 @@ from reqpool.views.theme import (
     owner_index,
 )
 
-LEFT, TOP, BAR = 160, 84, 96  # where the cells begin; how long a full length bar is
+LEFT, TOP, BAR = 160, 84, 96  # where the cells begin, further right for long names; how long a full length bar is
+NAME = 12  # characters of a rid
 
 
 def _hatching(name: str, size: int, angle: int, ground: str, stroke: int) -> str:
@@ -47,32 +50,47 @@ def grid_svg(snapshot: Snapshot, changed: Iterable[tuple[int, int]] = (), title:
 
     The title is the picture's sentence for those who do not see it, and the text view its long description.
     """
-    changed = set(changed)
+    changed, title = set(changed), clean(title, 1000)
+    words = text_view(snapshot, changed)
+    mark = sha256(f"{title}\n{words}".encode()).hexdigest()[:8]  # pictures on one page need ids of their own
     num_rows, num_positions = snapshot.table.shape
-    names = [owner_name(snapshot, row) for row in range(num_rows)]
-    owners = list(dict.fromkeys(name for row, name in enumerate(names) if row in snapshot.owners))
+    names = [owner_name(snapshot, row, NAME) for row in range(num_rows)]
+    owners = list(dict.fromkeys(snapshot.owners[row] for row in sorted(snapshot.owners)))
+    left = max(LEFT, 70 + 9 * max(map(_num_columns, names)))
+    right = left + num_positions * CELL_WIDTH + 18
     longest = max(20, *(len(length_text(snapshot, row)) for row in range(num_rows)))
-    width = LEFT + num_positions * CELL_WIDTH + BAR + 44 + 8 * longest
+    width = right + BAR + 26 + 8 * longest
     height = TOP + num_rows * (CELL_HEIGHT + GAP) + 16
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="title desc" width="{width}" '
-        f'height="{height}" viewBox="0 0 {width} {height}" font-family="{FONT}" font-size="15" fill="{INK}">',
-        f'<title id="title">{escape(title)}</title>',
-        f'<desc id="desc">{escape(text_view(snapshot, changed))}</desc>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="title-{mark} desc-{mark}" '
+        f'width="{width}" height="{height}" viewBox="0 0 {width} {height}" font-family="{FONT}" font-size="15" '
+        f'fill="{INK}">',
+        f'<title id="title-{mark}">{escape(title)}</title>',
+        f'<desc id="desc-{mark}">{escape(words)}</desc>',
         _DEFS,
         f'<rect width="{width}" height="{height}" rx="10" fill="{BACKGROUND}"/>',
         *_free_rows(snapshot),
         _text(66, TOP - 12, "owner", fill=QUIET, size=13),
         *(
-            _text(LEFT + (position + 0.5) * CELL_WIDTH, TOP - 12, position, anchor="middle", fill=QUIET, size=13)
+            _text(left + (position + 0.5) * CELL_WIDTH, TOP - 12, position, anchor="middle", fill=QUIET, size=13)
             for position in range(num_positions)
         ),
-        _text(LEFT + num_positions * CELL_WIDTH + 18, TOP - 12, "verified / alloced", fill=QUIET, size=13),
+        _text(right, TOP - 12, "verified / alloced", fill=QUIET, size=13),
     ]
     for row, name in enumerate(names):
-        colour = owner_index(owners, name) if name in owners and row in snapshot.owners else None
-        parts += _row(snapshot, row, name, colour, changed)
+        y = TOP + row * (CELL_HEIGHT + GAP)
+        colour = owner_index(owners, snapshot.owners[row]) if row in snapshot.owners else None
+        parts += _label(row, name, y, colour)
+        for position, slot in enumerate(snapshot.table[row].tolist()):
+            state, x = cell_state(snapshot, row, position), left + position * CELL_WIDTH
+            parts += _cell(x, y, slot, state, colour, (row, position) in changed)
+        parts += _bar(snapshot, row, right, y)
     return "\n".join([*parts, "</svg>", ""])
+
+
+def _num_columns(name: str) -> int:
+    """How wide a name is drawn, in letters: an ideogram or an emoji is as wide as two."""
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in name)
 
 
 def _free_rows(snapshot: Snapshot) -> list[str]:
@@ -90,23 +108,18 @@ def _free_rows(snapshot: Snapshot) -> list[str]:
     return parts
 
 
-def _row(snapshot: Snapshot, row: int, name: str, colour: int | None, changed: set[tuple[int, int]]) -> list[str]:
-    y = TOP + row * (CELL_HEIGHT + GAP)
+def _label(row: int, name: str, y: int, colour: int | None) -> list[str]:
     middle = y + CELL_HEIGHT / 2 + 5
     mark = LINE if colour is None else OWNER_COLOURS[colour]
-    shown = name if len(name) <= 10 else name[:9] + "…"
-    parts = [
+    return [
         _text(34, middle, row, anchor="end"),
         f'<rect x="44" y="{y + 4}" width="5" height="{CELL_HEIGHT - 8}" fill="{mark}"/>',
-        _text(58, middle, shown, fill=QUIET if colour is None else INK, size=14),
+        _text(58, middle, name, fill=QUIET if colour is None else INK, size=14),
     ]
-    for position, slot in enumerate(snapshot.table[row].tolist()):
-        parts += _cell(position, y, slot, cell_state(snapshot, row, position), colour, (row, position) in changed)
-    return parts + _bar(snapshot, row, y)
 
 
-def _cell(position: int, y: int, slot: int, state: str, colour: int | None, changed: bool) -> list[str]:
-    x, width = LEFT + position * CELL_WIDTH, CELL_WIDTH - GAP
+def _cell(x: int, y: int, slot: int, state: str, colour: int | None, changed: bool) -> list[str]:
+    width = CELL_WIDTH - GAP
     tint = EMPTY if colour is None else OWNER_TINTS[colour]
     fill = {"live": tint, "stale": "url(#stale)", "padding": "url(#padding)", "empty": EMPTY}[state]
     parts = [f'<rect x="{x}" y="{y}" width="{width}" height="{CELL_HEIGHT}" rx="2" fill="{fill}"/>']
@@ -125,6 +138,7 @@ def _cell(position: int, y: int, slot: int, state: str, colour: int | None, chan
                 y + CELL_HEIGHT / 2 + 5,
                 slot,
                 anchor="middle",
+                size=min(15, (58 if changed else 62) // len(str(slot))),
                 fill=INK if state == "live" else QUIET,
                 bold=changed,
                 struck=state == "stale",
@@ -133,8 +147,7 @@ def _cell(position: int, y: int, slot: int, state: str, colour: int | None, chan
     return parts
 
 
-def _bar(snapshot: Snapshot, row: int, y: int) -> list[str]:
-    x = LEFT + snapshot.max_context_len * CELL_WIDTH + 18
+def _bar(snapshot: Snapshot, row: int, x: int, y: int) -> list[str]:
     middle = y + CELL_HEIGHT / 2 + 5
     words = length_text(snapshot, row)
     if row == snapshot.padding_row and not words:

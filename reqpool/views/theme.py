@@ -7,6 +7,8 @@ what has just changed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 OWNER_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 OWNER_TINTS = ("#D9EAF4", "#FAE5D8", "#D8F0E8", "#F7E9F1", "#FCF0D6", "#E3F2FB")
 
@@ -21,6 +23,6 @@ FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
 CELL_WIDTH, CELL_HEIGHT, GAP = 46, 30, 2
 
 
-def owner_index(owners: list[str], owner: str) -> int:
+def owner_index(owners: Sequence[object], owner: object) -> int:
     """Which of the owner colours an owner has: by order of first appearance, round and round."""
     return owners.index(owner) % len(OWNER_COLOURS)

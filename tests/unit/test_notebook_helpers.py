@@ -113,7 +113,10 @@ def test_prediction_and_outcome_stand_side_by_side() -> None:
         words = told(question)
         assert words.index("You predicted") < words.index(chosen) < words.index("It happens")
         assert verdict in words and "<p>look</p>" in words
-        assert question.choices.disabled and question.button.disabled
+        assert question.choices.disabled
+        before = question.answer.children
+        question.button.click()
+        assert question.answer.children == before, "a second click changes nothing"
 
 
 def test_an_answer_that_cannot_be_chosen_is_the_author_s_mistake() -> None:
@@ -133,7 +136,7 @@ def test_an_exception_in_a_callback_is_shown() -> None:
     question.choices.value = "row 1"
     question.button.click()
     assert "no &lt;explanation&gt;" in told(question)
-    assert question.committed is None and not question.button.disabled
+    assert question.committed is None and not question.choices.disabled
 
 
 def test_every_answer_of_a_quiz_is_explained_whichever_is_chosen() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import hashlib
 import json
@@ -11,13 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 import reqpool.trace.file as trace_file
 from reqpool.faulty import NoPaddingRow
 from reqpool.pool import Req, ReqToTokenPool
-from reqpool.trace import Event, Snapshot, Trace, record
+from reqpool.trace import Change, Event, Snapshot, Trace, record
+from reqpool.views import caption, grid_svg, text_view
 
 HOSTILE = {
     "html": "<script>alert('x')</script>&amp;",
@@ -166,6 +167,25 @@ def test_the_file_can_be_read_line_by_line(path: Path) -> None:
     assert [event["kind"] for event in events] == [event.kind for event in trace]
 
 
+def test_an_empty_rid_comes_back(path: Path) -> None:
+    trace = a_day("")
+    trace.save(path)
+    assert same(Trace.load(path), trace) and any(event.rid == "" for event in Trace.load(path))
+
+
+def test_calls_that_name_odd_rows_come_back(path: Path) -> None:
+    other, mine = ReqToTokenPool(50, 2, device="cpu"), ReqToTokenPool(3, 5, device="cpu")
+    reqs = [Req(str(i)) for i in range(40)]
+    other.alloc(reqs)
+    with record(mine) as trace:
+        mine.verify([-1], 1)
+        for call in (lambda: mine.free(reqs[-1]), lambda: mine.free_rows([-1, True, 99])):
+            with pytest.raises((ValueError, TypeError)):
+                call()
+    trace.save(path)
+    assert same(Trace.load(path), trace) and [event.kind for event in trace] == ["verify", "refuse", "refuse"]
+
+
 # ------------------------------------------------------------------------------------------------ damage
 
 
@@ -274,7 +294,7 @@ def test_what_is_no_trace_is_refused(path: Path, content: bytes) -> None:
     refused(path)
 
 
-@pytest.mark.parametrize("version", [2, 1.5, "1", "2", None, [], {}, -1, 0, 2**70, "missing"])
+@pytest.mark.parametrize("version", [2, True, 1.0, 1.5, "1", "2", None, [], {}, -1, 0, 2**70, "missing"])
 def test_another_version_is_refused(path: Path, version: Any) -> None:
     a_day().save(path)
     lines = values_of(path)
@@ -369,14 +389,35 @@ STRANGE = [None, -1, 2**70, "x", "", [], {}, 1.5, True, [[]], [1, 2], "x\ny", {"
 EXACT_TYPES = {"rows", "positions", "padding_row", "reuse", "free", "verified", "alloced", "alloced_cpu", "generation"}
 
 
-def test_a_wrong_value_in_any_field_is_a_value_error_or_a_trace(path: Path) -> None:
+def test_a_wrong_value_in_any_field_is_refused_or_is_a_trace(path: Path) -> None:
+    """One sentence that is none of Python's own; or a trace that walks, comes back, and can be shown."""
     a_day().save(path)
     lines = values_of(path)
     for at in places(lines):
         for value in STRANGE:
             path.write_bytes(sealed(put(lines, at, value)))
-            with contextlib.suppress(ValueError):
-                assert isinstance(Trace.load(path), Trace)
+            if refused_or_whole(path):
+                trace = Trace.load(path)
+                for k in range(len(trace) + 1):
+                    caption(trace, k)
+                    assert text_view(trace.snapshot(k)) and grid_svg(trace.snapshot(k))
+            else:
+                message = refused(path)
+                assert not any(word in message for word in ("NoneType", "object has no", "unpack", "Error", "Misfit"))
+
+
+def test_a_missing_field_is_refused_or_has_its_stated_meaning(path: Path) -> None:
+    a_day().save(path)
+    lines = values_of(path)
+    for at in list(places(lines)):
+        if isinstance(at[-1], str):
+            without = copy.deepcopy(lines)
+            inner: Any = without
+            for key in at[:-1]:
+                inner = inner[key]
+            del inner[at[-1]]
+            path.write_bytes(sealed(without))
+            assert not refused_or_whole(path) or at[0] > 0
 
 
 @pytest.mark.parametrize("value", [None, -1, 2**70, "x", 1.5, True, {"a": 1}, [[]]], ids=repr)
@@ -388,7 +429,156 @@ def test_a_number_or_list_of_the_wrong_type_in_the_header_is_refused(path: Path,
         refused(path)
 
 
+DEEP_PLACES = [
+    *((0, name) for name in ("format", "version", "events", "reuse", "owners")),
+    *((1, name) for name in ("step", "rid", "rids", "rows", "facts", "change")),
+    (1, "change", "free"),
+]
+
+
+@pytest.mark.parametrize("depth", [17, 100, 300, 600, 990, 5_000])
+@pytest.mark.parametrize("at", DEEP_PLACES, ids=str)
+def test_deep_nesting_is_refused(path: Path, at: tuple[Any, ...], depth: int) -> None:
+    a_day().save(path)
+    deep = "[" * depth + "]" * depth
+    deep = f'[["x",{deep}]]' if at[-1] == "facts" else deep
+    lines = put(values_of(path), at, "DEEP")
+    path.write_bytes(sealed([json.dumps(line).replace('"DEEP"', deep) + "\n" for line in lines]))
+    refused(path)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", str(2**63)])
+def test_a_fact_that_is_no_64_bit_number_is_refused(path: Path, number: str) -> None:
+    a_day().save(path)
+    lines = put(values_of(path), (1, "facts"), [["x", "NUMBER"]])
+    path.write_bytes(sealed([json.dumps(line).replace('"NUMBER"', number) + "\n" for line in lines]))
+    refused(path, "finite")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"free": [50, [], [1]]},
+        {"free": [0, [], [999]]},
+        {"free": [0, [], []]},
+        {"free": [-1, [], [1]]},
+        {"cells": [[2, 0, 0, 0]]},
+        {"cells": [[2, 0, 0, 5], [2, 0, 0, 6]]},
+        {"cells": [[2, 0, 0, 2**31]]},
+        {"cells": [[2, -1, 0, 5]]},
+        {"cells": [[4, 0, 0, 5]]},
+        {"lengths": [["verified", 2, 0, 0]]},
+        {"lengths": [["verified", 2, 0, 1], ["verified", 2, 0, 2]]},
+        {"lengths": [["alloced", 2, 0, 2**31]]},
+        {"lengths": [["alloced", -1, 0, 1]]},
+        {"owners": [[2, [], []]]},
+        {"owners": [[2, [], ["x"]], [2, [], ["y"]]]},
+        {"owners": [[9, [], ["x"]]]},
+    ],
+    ids=repr,
+)
+def test_a_change_that_no_comparison_finds_is_refused(path: Path, change: dict[str, Any]) -> None:
+    a_day().save(path)
+    lines = values_of(path)[:2]
+    lines[0]["events"], lines[1]["change"] = 1, change
+    path.write_bytes(sealed(lines))
+    refused(path, "line 2")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("owners", [[1, ["a"]], [2, []]]),
+        ("owners", [[1, ["z"]], [1, ["a"]]]),
+        ("verified", [0, 2**40, 0, 0]),
+        ("cells", [[5, 1], [5, 2]]),
+        ("cells", [[20, 1]]),
+        ("free", [1, 4]),
+    ],
+)
+def test_a_first_state_that_no_pool_has_is_refused(path: Path, name: str, value: Any) -> None:
+    a_day().save(path)
+    path.write_bytes(sealed(put(values_of(path), (0, name), value)))
+    refused(path, "line 1")
+
+
+@pytest.mark.parametrize("at", [*((0, name) for name in ("version", "events", "reuse", "padding_row")), (1, "kind")])
+@pytest.mark.parametrize("value", [["x" * 100_000], "x\ny" * 50_000, {"a": {"b": "y" * 100_000}}], ids=type)
+def test_a_message_stays_short_and_on_one_line(path: Path, at: tuple[Any, ...], value: Any) -> None:
+    a_day().save(path)
+    path.write_bytes(sealed(put(values_of(path), at, value)))
+    assert len(refused(path)) < len(str(path)) + 400
+
+
+def test_a_long_free_list_changed_often_is_refused_before_it_takes_long(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = a_day()
+    trace.save(path)
+    monkeypatch.setattr(trace_file, "MAX_MOVED", 3)
+    refused(path, "limit")
+
+
 # ------------------------------------------------------------------------------------------------ saving fails
+
+
+def test_a_failed_save_leaves_nothing_behind(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = path.with_name("folder")
+    folder.mkdir()
+    with pytest.raises(OSError):
+        a_day().save(folder)
+    assert list(path.parent.iterdir()) == [folder]
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(trace_file.os, "replace", full)
+    with pytest.raises(OSError):
+        a_day().save(path)
+    assert list(path.parent.iterdir()) == [folder]
+
+
+def test_a_neighbour_of_any_name_survives(path: Path) -> None:
+    part = path.with_name(path.name + ".part")
+    part.write_text("mine")
+    a_day().save(path)
+    assert part.read_text() == "mine" and sorted(path.parent.iterdir()) == sorted([path, part])
+
+
+DEEP: Any = ()
+for _ in range(3_000):
+    DEEP = (DEEP,)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Event(0, "note", facts=(("x", float("nan")),)),
+        Event(0, "note", facts=(("x", object()),)),
+        Event(0, "note", facts=(("x", 10**5000),)),
+        Event(0, "note", facts=(("x", DEEP),)),
+        Event(0, "note", facts=(("x", {"a": 1}),)),
+        Event(np.int64(3), "note"),
+        Event(1.5, "note"),  # type: ignore[arg-type]
+        Event(0, "nonsense"),
+        Event(0, "note", rid=7),  # type: ignore[arg-type]
+        Event(0, "note", rows=(99,)),
+        Event(0, "note", rows=[1]),  # type: ignore[arg-type]
+        Event(0, "free", rows=(1, 2), rids=("a",)),
+        Event(0, "note", text=5),  # type: ignore[arg-type]
+        Event(0, "note", text=()),  # type: ignore[arg-type]
+        Event(0, "note", change=Change(cells=((1, 0, 77, 78),))),
+        Event(0, "note", change=Change(lengths=(("verified", 1, 0, True),))),
+    ],
+    ids=range(16),
+)
+def test_what_load_would_refuse_or_change_is_not_saved(path: Path, event: Event) -> None:
+    trace = a_day()
+    trace.events.append(event)
+    with pytest.raises(ValueError, match="cannot be saved") as raised:
+        trace.save(path)
+    assert str(path) in str(raised.value) and len(str(raised.value).splitlines()) == 1
+    assert list(path.parent.iterdir()) == []
 
 
 def test_an_existing_file_survives_a_save_over_the_limit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -180,6 +181,64 @@ def test_a_refused_batch_names_its_requests_and_the_rows_they_hold() -> None:
     assert said(trace) == [("refuse", "alloc", (1,), ("b", "a"))]
 
 
+@pytest.mark.parametrize(
+    ("call", "rows"),
+    [
+        (lambda pool: pool.free_rows([3]), (3,)),
+        (lambda pool: pool.append(2, [1]), (2,)),
+        (lambda pool: pool.get_req_pool_info(2), (2,)),
+        (lambda pool: pool.free_rows([3, 99, -1]), (3,)),
+        (lambda pool: pool.alloc_rows(-1), ()),
+    ],
+)
+def test_a_refusal_names_the_rows_it_was_asked_for_as_far_as_they_exist(
+    call: Callable[[Any], Any], rows: tuple[int, ...]
+) -> None:
+    pool = new_pool()
+    with record(pool) as trace, pytest.raises(ValueError):
+        call(pool)
+    assert trace[0].kind == "refuse" and trace[0].rows == rows
+
+
+def test_a_refusal_does_not_name_a_row_of_another_pool() -> None:
+    other, pool, reqs = new_pool(size=40), new_pool(), new_reqs(*map(str, range(40)))
+    other.alloc(reqs)
+    with record(pool) as trace, pytest.raises(ValueError):
+        pool.free(reqs[-1])
+    assert said(trace) == [("refuse", "free", (), ("39",))]
+
+
+def test_a_tuple_of_requests_is_counted_in_its_refusal() -> None:
+    pool = new_pool(size=1)
+    with record(pool) as trace:
+        assert pool.alloc(tuple(new_reqs("a", "b"))) is None
+    assert trace[0].text == "2 rows wanted, 1 free"
+
+
+def test_a_batch_that_fails_while_it_is_read_is_a_refusal() -> None:
+    def broken() -> Iterable[Req]:
+        yield Req("a")
+        raise RuntimeError("boom")
+
+    pool = new_pool()
+    with record(pool) as trace, pytest.raises(RuntimeError, match="boom"):
+        pool.alloc(broken())
+    assert kinds(trace) == ["refuse"] and trace[0].text == "boom"
+
+
+def test_an_interrupted_call_is_a_refusal_and_what_it_did_is_not_called_late() -> None:
+    class Interrupted(ReqToTokenPool):
+        def alloc_rows(self, n: int) -> list[int] | None:
+            super().alloc_rows(n)
+            raise KeyboardInterrupt
+
+    pool = new_pool(cls=Interrupted)
+    with record(pool) as trace, contextlib.suppress(KeyboardInterrupt):
+        pool.alloc_rows(1)
+    assert kinds(trace) == ["refuse"] and trace[0].change.free == (0, (1,), ())
+    assert trace.snapshot(1).generation == (0, 1, 0, 0) and trace.snapshot(1).owners == {}  # nobody was told of row 1
+
+
 def test_each_call_has_its_kind() -> None:
     pool, (a,) = new_pool(), new_reqs("a")
     with record(pool) as trace:
@@ -240,7 +299,19 @@ def test_clear_releases_every_holder_in_one_event() -> None:
     assert trace[2].change.owners == ((1, ("a",), ()), (2, (None,), ())) and agrees(trace, pool)
 
 
-@pytest.mark.parametrize("make", [list, tuple, iter, lambda reqs: (req for req in reqs)])
+BATCHES: dict[str, Callable[[list[Any]], Any]] = {
+    "list": list,
+    "tuple": tuple,
+    "iterator": iter,
+    "generator": lambda reqs: (req for req in reqs),
+    "deque": collections.deque,
+    "values": lambda reqs: {req.rid: req for req in reqs}.values(),
+    "keys": lambda reqs: dict.fromkeys(reqs),
+    "array": lambda reqs: np.array(reqs, dtype=object),
+}
+
+
+@pytest.mark.parametrize("make", BATCHES.values(), ids=BATCHES)
 def test_a_batch_may_be_any_of_these(make: Callable[[list[Req]], Iterable[Req]]) -> None:
     pool, reqs = new_pool(), new_reqs("a", "b")
     with record(pool) as trace:
@@ -257,7 +328,7 @@ def test_rows_may_be_given_back_in_any_of_these(rows: Any) -> None:
     assert said(trace) == [("free", "free_rows", (1, 3), (None, None))] and agrees(trace, pool)
 
 
-@pytest.mark.parametrize("row", [3, np.int64(3), torch.tensor(3)])
+@pytest.mark.parametrize("row", [3, np.int64(3), np.array(3), torch.tensor(3)])
 def test_a_row_may_be_any_integer(row: Any) -> None:
     pool = new_pool()
     pool.alloc_rows(3)
@@ -301,6 +372,11 @@ ONE_ROW[2, 3] = True
         torch.tensor([-1, 1]),
         torch.tensor([[1, 2], [2, 3]]),
         torch.tensor([True, False, True, False]),
+        [True, False, True, False],
+        True,
+        np.array([True, False, True, False]),
+        (np.array([True, False, True, False]), 1),
+        ([True, False, True, False], 1),
         (torch.tensor([True, False, True, False]), 1),
         ONE_ROW,
         np.int64(2),
@@ -343,6 +419,81 @@ def test_keyword_arguments_are_as_good() -> None:
         pool.free(req=a)
         pool.free_rows(rows=pool.alloc_rows(n=1))
     assert kinds(trace) == ["alloc", "append", "write", "verify", "free", "alloc", "free"] and agrees(trace, pool)
+
+
+def test_keyword_arguments_may_come_in_any_order() -> None:
+    pool, (a,) = new_pool(), new_reqs("a")
+    with record(pool) as trace:
+        pool.alloc([a])
+        pool.append(slots=[9], req_or_row=a)
+        pool.write(values=1, indices=(2, 0))
+        pool.verify(n=1, rows=[1])
+    assert said(trace, 1) == [
+        ("append", "append", (1,), ("a",)),
+        ("write", "write", (2,), (None,)),
+        ("verify", "verify", (1,), ("a",)),
+    ]
+    assert agrees(trace, pool)
+
+
+def test_an_override_that_passes_everything_on_is_recorded_as_well() -> None:
+    class PassesOn(ReqToTokenPool):
+        def alloc(self, *args: Any, **kwargs: Any) -> list[int] | None:
+            return super().alloc(*args, **kwargs)
+
+        def append(self, *args: Any, **kwargs: Any) -> None:
+            super().append(*args, **kwargs)
+
+    pool, (a,) = new_pool(cls=PassesOn), new_reqs("a")
+    with record(pool) as trace:
+        pool.alloc(reqs=iter([a]))
+        pool.append(slots=[9], req_or_row=a)
+    assert said(trace) == [("alloc", "alloc", (1,), ("a",)), ("append", "append", (1,), ("a",))]
+
+
+@pytest.mark.parametrize(
+    ("rows", "named"),
+    [([-1], (3,)), ([True, False, True, False], (0, 2)), (slice(1, 3), (1, 2)), (torch.tensor([2, -3]), (2, 1))],
+    ids=repr,
+)
+def test_verify_names_the_rows_that_torch_takes_its_index_for(rows: Any, named: tuple[int, ...]) -> None:
+    pool = new_pool()
+    with record(pool) as trace:
+        pool.verify(rows, 2)
+    assert said(trace) == [("verify", "verify", named, (None,) * len(named))] and agrees(trace, pool)
+
+
+def test_recording_does_not_make_a_wrong_call_right() -> None:
+    pool = new_pool()
+    with pytest.raises(IndexError):
+        pool.verify(iter([1]), 1)
+    with record(pool) as trace, pytest.raises(IndexError):
+        pool.verify(iter([1]), 1)
+    assert kinds(trace) == ["refuse"]
+
+
+def test_a_write_whose_index_lies_in_the_table_itself_is_found_whole() -> None:
+    pool = new_pool()
+    pool.req_to_token = pool.req_to_token.clone()
+    pool.write((0, slice(0, 2)), torch.tensor([1, 2], dtype=torch.int32))
+    with record(pool) as trace:
+        pool.write((pool.req_to_token[0, :2], 0), 3)
+        pool.write((slice(None), slice(None)), pool.req_to_token.flip(0))
+    assert kinds(trace) == ["write", "write"] and agrees(trace, pool)
+
+
+def test_a_write_of_many_cells_is_one_event() -> None:
+    pool = new_pool(size=30, max_context_len=40)
+    with record(pool) as trace:
+        pool.write(slice(None), 4)
+    assert kinds(trace) == ["write"] and len(trace[0].change.cells) == 31 * 40 and agrees(trace, pool)
+
+
+def test_a_rid_is_text_everywhere() -> None:
+    pool = new_pool()
+    with record(pool) as trace:
+        pool.alloc([Req(7)])  # type: ignore[arg-type]
+    assert trace[0].rid == "7" and trace[0].rids == ("7",) and trace[0].change.owners == ((1, (), ("7",)),)
 
 
 def test_steps_are_the_engine_s_and_events_are_counted_apart() -> None:
@@ -422,6 +573,26 @@ def test_records_nest_and_each_sees_everything_from_its_beginning() -> None:
     assert agrees(outer, pool) and vars(pool) == before
 
 
+def test_records_may_end_in_any_order() -> None:
+    pool = new_pool(cls=OwnAttributes)
+    before = dict(vars(pool))
+    first, second, third = record(pool), record(pool), record(pool)
+    traces = [each.__enter__() for each in (first, second, third)]
+    for number, each in enumerate((second, first, third)):
+        pool.write((1, 0), number + 1)
+        each.__exit__(None, None, None)
+    pool.write((1, 0), 9)
+    assert [len(trace) for trace in traces] == [2, 1, 3]
+    assert vars(pool).keys() == before.keys() and vars(pool)["alloc_rows"] == before["alloc_rows"]
+
+
+def test_a_method_kept_beyond_the_block_records_no_more() -> None:
+    pool = new_pool()
+    with record(pool) as trace:
+        kept = pool.alloc_rows
+    assert kept(1) == [1] and len(trace) == 0
+
+
 def test_a_pool_can_be_recorded_again() -> None:
     pool, (a,) = new_pool(), new_reqs("a")
     with record(pool) as first:
@@ -456,6 +627,15 @@ def test_the_first_state_has_the_holders_there_were() -> None:
 def test_only_a_pool_can_be_recorded() -> None:
     with pytest.raises(TypeError, match="ReqToTokenPool"), record(object()):
         pass
+
+
+@pytest.mark.parametrize("tensor", ["req_to_token", "verified_lens", "alloced_lens_cpu"])
+def test_a_tensor_of_another_type_is_refused_at_once(tensor: str) -> None:
+    pool = new_pool()
+    setattr(pool, tensor, getattr(pool, tensor).float())
+    with pytest.raises(TypeError, match=f"{tensor} is torch.int32, got torch.float32"), record(pool):
+        pass
+    assert "alloc" not in vars(pool)
 
 
 # ------------------------------------------------------------------------------------------------ found in the tensors
@@ -504,6 +684,26 @@ def test_a_row_handed_out_by_no_recorded_call_makes_its_write_late() -> None:
         pool.req_to_token[1, 0] = 8
     assert kinds(trace) == ["alloc", "late_write"]
     assert trace[1].rows == (1,) and trace[1].change.cells == ((1, 0, 0, 8),)
+
+
+def test_hands_that_change_by_no_recorded_call_are_in_the_books() -> None:
+    pool, (a, b) = new_pool(), new_reqs("a", "b")
+    with record(pool) as trace:
+        ReqToTokenPool.alloc(pool, [a])
+        pool.append(a, [4])
+        assert agrees(trace, pool)
+        pool.alloc_rows(1)
+        ReqToTokenPool.free_rows(pool, 2)
+        pool.read(a)
+        assert agrees(trace, pool)
+        pool.alloc_rows(1)
+        ReqToTokenPool.free_rows(pool, 3)
+        ReqToTokenPool.alloc(pool, [b])
+    assert agrees(trace, pool)
+    assert kinds(trace) == [
+        *("late_write", "note", "append", "alloc", "note", "read"),
+        *("alloc", "late_write", "note"),
+    ]
 
 
 def test_a_numpy_view_is_seen_though_no_version_counter_moves() -> None:
@@ -593,6 +793,13 @@ def test_emit_cannot_invent_a_change() -> None:
         ({"kind": "note", "what": object()}, TypeError),
         ({"kind": "note", "what": {"a": 1}}, TypeError),
         ({"kind": "note", "what": [1, torch.tensor(1)]}, TypeError),
+        ({"kind": "note", "what": float("nan")}, ValueError),
+        ({"kind": "note", "what": [float("inf")]}, ValueError),
+        ({"kind": "note", "what": 10**5000}, ValueError),
+        ({"kind": "note", "rid": 7}, TypeError),
+        ({"kind": "note", "text": 7}, TypeError),
+        ({"kind": "note", "rows": [1.5]}, TypeError),
+        ({"kind": "note", "rows": True}, TypeError),
     ],
 )
 def test_a_wrong_emit_is_refused_and_leaves_no_event(emit: dict[str, Any], error: type[Exception]) -> None:
@@ -600,6 +807,28 @@ def test_a_wrong_emit_is_refused_and_leaves_no_event(emit: dict[str, Any], error
     with record(pool) as trace, pytest.raises(error):
         trace.emit(**emit)
     assert len(trace) == 0
+
+
+def test_a_fact_as_deep_as_it_may_be_is_kept_and_a_deeper_one_refused() -> None:
+    deep: Any = 1
+    for _ in range(16):
+        deep = [deep]
+    pool = new_pool()
+    with record(pool) as trace:
+        trace.emit("note", what=deep)
+        with pytest.raises(ValueError, match="deep"):
+            trace.emit("note", what=[deep])
+    assert len(trace) == 1
+
+
+def test_a_step_that_is_no_integer_is_refused() -> None:
+    with record(new_pool()) as trace:
+        trace.step = np.int64(4)  # type: ignore[assignment]
+        assert type(trace.step) is int
+        for wrong in (1.5, "1", None, True):
+            with pytest.raises(TypeError, match="step"):
+                trace.step = wrong  # type: ignore[assignment]
+    assert trace.step == 4
 
 
 # ------------------------------------------------------------------------------------------------ nested calls
@@ -637,6 +866,58 @@ def test_a_call_that_fails_inside_another_is_the_outer_one_s_refusal() -> None:
     assert said(trace) == [("refuse", "alloc", (), ("b",)), ("alloc", "alloc", (1,), ("b",))]
 
 
+def test_what_an_empty_batch_changed_is_not_lost() -> None:
+    pool, (a,) = new_pool(cls=FreesDoneFirst), new_reqs("a")
+    with record(pool) as trace:
+        pool.alloc([a])
+        pool.done = (a,)
+        pool.alloc([])
+    assert said(trace, 1) == [("note", "alloc", (), ())] and agrees(trace, pool)
+
+
+def test_lengths_of_a_row_that_was_only_given_back_are_no_reset() -> None:
+    pool, (a, b) = new_pool(size=2, cls=FreesDoneFirst), new_reqs("a", "b")
+    with record(pool) as trace:
+        pool.alloc([a])
+        pool.append(a, [7])
+        pool.done = (a,)
+        pool.alloc([b])
+    assert said(trace, 2) == [("alloc", "alloc", (2,), ("b",))] and agrees(trace, pool)
+
+
+def test_what_append_calls_in_turn_is_part_of_it() -> None:
+    class GoesOn(ReqToTokenPool):
+        def append(self, req: Any, slots: Any) -> None:
+            super().append(req, slots)
+            self.verify([req.req_pool_idx], 1)
+            self.verified_lens[3] += 1
+            if 0 in slots:
+                self.free(req)
+
+    pool, (a,) = new_pool(cls=GoesOn), new_reqs("a")
+    with record(pool) as trace:
+        pool.alloc([a])
+        pool.append(a, [1, 2])
+        pool.append(a, [0])
+    assert kinds(trace) == ["alloc", "append", "append"] and agrees(trace, pool)
+    assert trace[2].change.owners == ((1, ("a",), ()),)
+
+
+def test_rows_given_back_within_alloc_rows_are_held_once() -> None:
+    class Evicts(ReqToTokenPool):
+        def alloc_rows(self, n: int) -> list[int] | None:
+            if n > self.available_size():
+                self.free_rows(list(self.holders))
+            return super().alloc_rows(n)
+
+    pool = new_pool(size=2, cls=Evicts)
+    with record(pool) as trace:
+        pool.alloc_rows(2)
+        pool.alloc_rows(1)
+        pool.alloc_rows(2)
+    assert kinds(trace) == ["alloc"] * 3 and agrees(trace, pool)
+
+
 def test_the_guard_rail_s_refusals_and_padding_writes_are_recorded() -> None:
     pool = new_pool(cls=CheckedPool)
     with record(pool) as trace:
@@ -668,6 +949,26 @@ def test_a_row_by_count_and_by_request_at_once_becomes_visible() -> None:
         pool.alloc_rows(2)
         pool.alloc([a])
     assert trace.snapshot(len(trace)).owners[1] == (None, "a")
+
+
+@pytest.mark.parametrize("calls", [(3,), (2, 1), (1, 1, 1)])
+def test_a_row_given_out_twice_by_count_has_two_owners(calls: tuple[int, ...]) -> None:
+    pool = new_pool(size=2, cls=FreedTwice)
+    with record(pool) as trace:
+        row = pool.alloc_rows(1)
+        pool.free_rows(row)
+        pool.free_rows(row)
+        for n in calls:
+            pool.alloc_rows(n)
+    assert trace.snapshot(len(trace)).owners == {1: (None, None), 2: (None,)}
+
+
+def test_who_gives_rows_back_by_count_is_not_the_request_that_holds_one() -> None:
+    pool, (a,) = new_pool(cls=FreedTwice), new_reqs("a")
+    with record(pool) as trace:
+        pool.alloc([a])
+        pool.free_rows(1)
+    assert said(trace, 1) == [("free", "free_rows", (1,), (None,))] and trace[1].rid is None
 
 
 def test_a_refusal_that_changed_something_is_visible() -> None:
