@@ -635,8 +635,8 @@ def late_step(landing: int = 1, reset: bool = True, generation: bool = False, fe
         chosen = (reset, generation, fence)
         runs = [_late(landing, late_len, *guards, reuse, size) for guards in ((False, False, False), chosen)]
         told.value = "".join(_late_text(head, run) for head, run in zip(heads, runs, strict=True))
-        strip.value = outcome_strip(landing, late_len, chosen, reuse, size)
         _play_late(pair.players, *runs)
+        strip.value = outcome_strip(landing, late_len, chosen, reuse, size)  # last: a new one is twelve runs
 
     controls = {
         "landing": stages("the late write lands", LANDINGS, landing),
@@ -711,7 +711,7 @@ def found_by(run: LateRun) -> str:
 def outcome_strip(landing: int, late_len: int, chosen: Safeguards, reuse: str, size: int) -> str:
     """Who recites wrongly: every landing time against every combination of safeguards, each cell computed."""
     found, cell = outcomes(late_len, reuse, size), "padding: 3px 10px; text-align: left; vertical-align: top"
-    whose = [f"row 1 is {f'{owner}&#x27;s' if owner else 'free'}" for owner in owners(reuse, size)]
+    whose = [f"row 1 is {f'{owner}&#x27;s' if owner else 'free'}" for owner in owners(late_len, reuse, size)]
     times = "".join(
         f'<th scope="col" style="{cell}; font-weight: normal">{i}. {escape(word)}<br><em>{who}</em></th>'
         for i, (word, who) in enumerate(zip(LANDINGS, whose, strict=True), start=1)

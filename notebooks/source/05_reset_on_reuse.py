@@ -291,7 +291,7 @@ assert all(set(who) == {"nobody"} for (_, _, fence), who in found.items() if fen
 # When a row is freed, the next owner takes it: at once with *lifo*, after all the others with *fifo*. The row's state at each landing time, computed:
 
 # %%
-{(reuse, size): experiments.owners(reuse, size) for reuse in ("fifo", "lifo") for size in (3, 4)}
+{(reuse, size): experiments.owners(8, reuse, size) for reuse in ("fifo", "lifo") for size in (3, 4)}
 
 # %% [markdown]
 # An empty name is a free row. With *lifo* c has the row already in the first step after the abort, so the time between `free` and `alloc` is short, and the reset is too late sooner. With *fifo* and four rows, nobody takes the row within this story, and nobody recites wrongly, without any safeguard:

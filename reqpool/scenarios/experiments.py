@@ -315,7 +315,6 @@ def _tokens(n: int) -> str:
 Safeguards = tuple[bool, bool, bool]  # reset, generation, fence
 
 
-@lru_cache(maxsize=64)
 def outcomes(late_len: int = 8, reuse: str = "fifo", size: int = 3) -> dict[Safeguards, list[str]]:
     """Who recites wrongly, for every combination of (reset, generation, fence) and every landing: "b + c", "nobody".
 
@@ -326,24 +325,34 @@ def outcomes(late_len: int = 8, reuse: str = "fifo", size: int = 3) -> dict[Safe
     ['nobody', 'nobody', 'nobody', 'c', 'b', 'b']
     """
     found = {}
-    for reset in (False, True):
-        *landed, dropped = [
-            late(at, late_len, reset, reuse=reuse, size=size, recorded=False) for at in (*range(len(LANDINGS)), None)
-        ]
+    for reset, (*landed, dropped) in _landings(late_len, reuse, size).items():
         for generation, fence in product((False, True), repeat=2):
             runs = [landed[0] if fence else dropped if generation and run.reused else run for run in landed]
             found[reset, generation, fence] = [" + ".join(sorted(run.wrong)) or "nobody" for run in runs]
     return found
 
 
-@lru_cache(maxsize=64)
-def owners(reuse: str = "fifo", size: int = 3) -> list[str]:
+def owners(late_len: int = 8, reuse: str = "fifo", size: int = 3) -> list[str]:
     """Whose row the late step finds, for every landing: a rid, or "" while it is free.
 
-    >>> owners(), owners("lifo")
+    >>> owners(), owners(reuse="lifo")
     (['a', '', '', 'b', 'b', 'b'], ['a', '', 'c', 'c', 'c', 'c'])
     """
-    return [late(at, reuse=reuse, size=size, recorded=False).owner for at in range(len(LANDINGS))]
+    return [run.owner for run in _landings(late_len, reuse, size)[True][:-1]]
+
+
+@lru_cache(maxsize=64)
+def _landings(late_len: int, reuse: str, size: int) -> dict[bool, list[LateRun]]:
+    """With and without the reset: a run for every landing, and last the run in which the step never lands.
+
+    The first and the last are one run each: the free zeroes what landed before it, and leaves nothing to be reset.
+    """
+
+    def run(at: int | None, reset: bool = False) -> LateRun:
+        return late(at, late_len, reset, reuse=reuse, size=size, recorded=False)
+
+    first, never, later = run(0), run(None), range(1, len(LANDINGS))
+    return {reset: [first, *(run(at, reset) for at in later), never] for reset in (False, True)}
 
 
 # ---- chunked prefill -------------------------------------------------------------------------------------------------

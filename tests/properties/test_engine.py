@@ -211,6 +211,7 @@ def look_at_the_tensors(run: Run) -> None:
         assert "".join(LETTERS[token] for token in v) == req.text[: len(good)]
     assert 0 not in live and len(set(live)) == len(live) == engine.slots.size - engine.slots.available_size()
     assert not pool.req_to_token[0].any()
+    assert run.world.runner["writes"] == "length" or int(pool.verified_lens[0]) == 0
 
 
 def look(run: Run) -> None:

@@ -161,7 +161,7 @@ def test_with_cell_the_dummies_write_their_last_cell(dummy_len: int) -> None:
     bench = Bench(2, graph_sizes=(4,), writes="cell", dummy_len=dummy_len)
     bench.pool.req_to_token[0] = 39  # so that a written 0 shows
     got = changes(bench, 0, 1)
-    assert got["cells"] == [(0, dummy_len - 1)] and got["slots"] == [0, 1, 7]
+    assert got == {"cells": [(0, dummy_len - 1)], "lengths": {1: 1, 2: 1}, "slots": [0, 1, 7]}
     assert bench.pool.req_to_token[0].tolist() == [0 if i == dummy_len - 1 else 39 for i in range(CONTEXT)]
 
 

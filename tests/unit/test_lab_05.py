@@ -32,7 +32,7 @@ def experiment() -> lab.Lab:
 
 @pytest.mark.parametrize(("reuse", "size"), ORDERS)
 def test_each_safeguard_saves_its_own_regime_and_no_other(reuse: str, size: int) -> None:
-    found, whose = outcomes(8, reuse, size), owners(reuse, size)
+    found, whose = outcomes(8, reuse, size), owners(8, reuse, size)
     assert whose[0] == "a"
     reused = [owner not in ("a", "") for owner in whose]
     hurts = [owner != "a" and any(reused) for owner in whose]  # a row that nobody ever gets hurts nobody
