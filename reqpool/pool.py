@@ -369,10 +369,10 @@ class ReqToTokenPool:
         found, wanted = Counter(free + held), Counter(range(1, self.size + 1))
         if found != wanted:
             odd = sorted((found - wanted) + (wanted - found))
-            counts = ", ".join(f"row {row} {free.count(row)} free + {held.count(row)} handed out" for row in odd[:4])
+            times = (f"row {row} is {free.count(row)}x free and {held.count(row)}x handed out" for row in odd[:4])
             raise RuntimeError(
                 f"rows do not add up: {len(free)} free + {len(held)} handed out, "
-                f"wanted each of the rows 1..{self.size} once and row 0 never; found {counts}"
+                f"wanted each of the rows 1..{self.size} once and row 0 never; {', '.join(times)}"
             )
         if not held:
             return
@@ -427,7 +427,9 @@ def _need_request(req: Any, call: str) -> None:
     try:
         _ = req.rid, req.req_pool_idx, req.kv_committed_len, req.inflight_middle_chunks
     except AttributeError as error:
-        raise TypeError(f"{call} wants a request, which has {error.name}; got {req!r}") from error
+        raise TypeError(
+            f"{call} wants a request such as Req('a'), and got {req!r}, which has no {error.name}"
+        ) from error
 
 
 def _requests(reqs: Any) -> list[Any]:

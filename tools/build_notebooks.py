@@ -3,11 +3,15 @@
     python tools/build_notebooks.py            writes what is new or different
     python tools/build_notebooks.py --check    writes nothing, names what differs, exit status 1
 
+A notebook in which somebody has worked (a cell of it was run) is first copied to notebooks/kept/.
+
 jupytext reads the source; what it would leave to chance or to its version is set here: cell ids come from chapter and
 cell index, the kernel is always python3, and of a cell's metadata only its tags and whether it is folded are kept.
 """
 
+import itertools
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -67,6 +71,25 @@ def difference(path: Path, wanted: str) -> str | None:
     return f"{path.name} differs from its source in " + (f"cells {', '.join(cells)}" if cells else "its metadata")
 
 
+def keep(path: Path) -> Path | None:
+    """Copy a notebook that somebody has run, under a new name, so that nothing is lost. None: nothing to keep."""
+    try:
+        cells = json.loads(path.read_bytes())["cells"]
+        worked = any(cell.get("outputs") or cell.get("execution_count") for cell in cells)
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        worked = True  # whatever it is, it is not ours to throw away
+    if not worked:
+        return None
+    folder = path.parent / "kept"
+    folder.mkdir(exist_ok=True)
+    names = (folder / f"{path.stem}-{number}.ipynb" for number in itertools.count(1))
+    copy = next(name for name in names if not name.exists())
+    shutil.copy2(path, copy)
+    return copy
+
+
 def main(arguments: list[str]) -> int:
     if arguments not in ([], ["--check"]):
         print(__doc__, file=sys.stderr)
@@ -75,6 +98,8 @@ def main(arguments: list[str]) -> int:
         for source in sources():
             path, text = NOTEBOOKS / f"{source.stem}.ipynb", build(source)
             if difference(path, text):
+                if kept := keep(path):
+                    print(f"{path.name} had been worked in: your copy is {kept.relative_to(NOTEBOOKS.parent)}")
                 path.write_bytes(text.encode())
                 print(f"built {path.name}")
     found = differences()

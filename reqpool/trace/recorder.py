@@ -208,7 +208,9 @@ class _Recorder:
         """One call gives keep, alloc and reset, in this order and only where not empty; or one refusal."""
         if result is None:
             wanted = sum(row is None for row in held) if call == "alloc" else subject
-            return self._refused(call, rids, held, f"{wanted} rows wanted, {len(self.free)} free", "None")
+            return self._refused(
+                call, rids, held, f"{wanted} row{'' if wanted == 1 else 's'} wanted, {len(self.free)} free", "None"
+            )
         if call == "alloc_rows":
             rows = _row_list(result)
             rids = held = (None,) * len(rows)

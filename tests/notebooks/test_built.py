@@ -76,3 +76,16 @@ def test_a_notebook_without_source_and_a_source_without_notebook_are_named(folde
         "08_lost.ipynb has no source in notebooks/source",
         "07_small.ipynb is not built",
     ]
+
+
+def test_a_notebook_that_somebody_has_run_is_kept_before_it_is_built_anew(folder: Path) -> None:
+    path = folder / "07_small.ipynb"
+    assert build_notebooks.keep(path) is None
+    worked = json.loads(path.read_bytes())
+    worked["cells"][1]["execution_count"] = 1
+    worked["cells"][2]["source"] = "my answer"
+    path.write_text(json.dumps(worked))
+    copies = [build_notebooks.keep(path) for _ in range(2)]
+    assert [copy.name for copy in copies] == ["07_small-1.ipynb", "07_small-2.ipynb"]
+    assert copies[0].read_text() == path.read_text()
+    assert build_notebooks.keep(folder / "08_missing.ipynb") is None

@@ -703,11 +703,11 @@ def a_row_that_there_is_not(pool: ReqToTokenPool) -> None:
 
 
 UNLAWFUL = [
-    (row_0_on_the_list, "row 0 1 free + 0 handed out"),
-    (a_row_on_the_list_twice, "row 3 2 free + 0 handed out"),
-    (a_row_that_is_out_on_the_list, "row 1 1 free + 1 handed out"),
-    (a_row_that_is_nowhere, "row 3 0 free + 0 handed out"),
-    (a_row_that_there_is_not, "row 4 1 free + 0 handed out"),
+    (row_0_on_the_list, "row 0 is 1x free and 0x handed out"),
+    (a_row_on_the_list_twice, "row 3 is 2x free and 0x handed out"),
+    (a_row_that_is_out_on_the_list, "row 1 is 1x free and 1x handed out"),
+    (a_row_that_is_nowhere, "row 3 is 0x free and 0x handed out"),
+    (a_row_that_there_is_not, "row 4 is 1x free and 0x handed out"),
 ]
 
 
