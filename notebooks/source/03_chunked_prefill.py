@@ -354,7 +354,7 @@ from reqpool.lab import read_while_freed
 read_while_freed()
 
 # %% [markdown]
-# The last step is the forward step's. On the left, row 1 is b's by then: at positions 0 to 2 it finds b's slots, and behind them one of its own. On the right it finds what was there when it was launched. Who gives a row back while a step that uses it is under way, gives it back too early; chapter 05 is about such steps.
+# The last step is the forward step's. On the left, row 1 is b's by then: at positions 0 to 2 it finds b's slots, and behind them one of its own; what it reads stands below, as what a recites. On the right it finds what was there when it was launched. Who gives a row back while a step that uses it is under way, gives it back too early; chapter 05 is about such steps.
 
 # %%
 from reqpool.scenarios import row_read_while_freed
@@ -478,6 +478,8 @@ from reqpool.scenarios.together import given_back
 
 def hurts_other_only_by_the_budget(function):
     answer = attempt(function)
+    if not isinstance(answer, tuple) or len(answer) != 3 or not all(n in range(1, 21) for n in answer):
+        return Failure(f"`{answer!r}`: wanted three integers, each from 1 to 20.")
     prompt_len, chunk_size, budget = answer
     if chunk_size < 3:
         return Failure(f"A chunk size of {chunk_size} cuts every prompt of three tokens: it has to be at least 3.")

@@ -122,8 +122,8 @@ def row_read_while_freed(pool_class: type[ReqToTokenPool] = ReqToTokenPool) -> T
     >>> from reqpool.faulty import FreedBetweenChunks
     >>> for pool_class in (FreedBetweenChunks, ReqToTokenPool):
     ...     print(dict(row_read_while_freed(pool_class)[-1].facts)["texts"])
-    (('chunk 1, as read', 'xyzd', (0, 1, 2)),)
-    (('chunk 1, as read', 'abcd', ()),)
+    (('a', 'xyzd', (0, 1, 2)),)
+    (('a', 'abcd', ()),)
     """
     pool, letters = pool_class(2, 8, "cpu"), Letters(16)
     a, b = Req("a"), Req("b")
@@ -157,7 +157,7 @@ def row_read_while_freed(pool_class: type[ReqToTokenPool] = ReqToTokenPool) -> T
             text=f'the forward step of chunk 1 reads row {row}, positions 0 to 3, and finds "{read}", {verdict}',
             lane="forward",
             wrong=[(row, position) for position in wrong],
-            texts=[("chunk 1, as read", read, wrong)],
+            texts=[("a", read, wrong)],
         )
     told = given_back(trace)
     told.events = [_in_schedule_lane(event) for event in told]

@@ -9,6 +9,7 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from html import escape
 from itertools import accumulate
 from math import nan
@@ -161,19 +162,11 @@ def waiting_times(prompt_len: int, chunk_size: int, num_running: int) -> Figure:
     figure.subplots_adjust(left=0.1, right=0.97, bottom=0.12, top=0.97, hspace=0.55)
     axes, line = figure.subplots(2, height_ratios=(4, 1))
     sizes = [size for size in CHUNK_SIZES if size < 2 * prompt_len or size <= chunk_size]
-    schedules = {
-        mixed: [prefill_steps(prompt_len, size, num_running, mixed) for size in sizes] for mixed in (True, False)
-    }
+    mixed, apart, first = _waits(prompt_len, tuple(sizes), num_running)
     curves = (
-        ("time between tokens, mixed", [longest_wait(steps) for steps in schedules[True]], DECODE, "o", "-"),
-        ("time between tokens, not mixed", [longest_wait(steps) for steps in schedules[False]], DECODE, "s", ":"),
-        (
-            "long prompt: time to first token",
-            [time_to_first_token(steps) for steps in schedules[True]],
-            PREFILL,
-            "^",
-            "--",
-        ),
+        ("time between tokens, mixed", mixed, DECODE, "o", "-"),
+        ("time between tokens, not mixed", apart, DECODE, "s", ":"),
+        ("long prompt: time to first token", first, PREFILL, "^", "--"),
     )
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
@@ -197,6 +190,12 @@ def waiting_times(prompt_len: int, chunk_size: int, num_running: int) -> Figure:
     for one in (axes, line):
         _open(one)
     return figure
+
+
+@lru_cache(maxsize=64)
+def _waits(prompt_len: int, sizes: tuple[int, ...], num_running: int) -> tuple[list[float], list[float], list[float]]:
+    mixed, apart = ([prefill_steps(prompt_len, size, num_running, how) for size in sizes] for how in (True, False))
+    return list(map(longest_wait, mixed)), list(map(longest_wait, apart)), list(map(time_to_first_token, mixed))
 
 
 def _time_line(axes: Axes, steps: Sequence[Step]) -> None:
