@@ -12,10 +12,11 @@ flatten_rows: the slots of a batch, row after row, as attention kernels read the
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -84,8 +85,12 @@ class TokenToKVPoolAllocator:
         self._taken[slots] = False
 
     def free_what_is_taken(self, slots: Tensor) -> int:
-        """Take back those of the slots that are taken, once each, and say how many: for a row that was overwritten."""
+        """Take back those of the slots that are taken, once each, and say how many: for a row that was overwritten.
+
+        Its cells may say anything: what is no slot of 1..size is passed over.
+        """
         slots = torch.unique(slots.cpu().long())
+        slots = slots[(slots > 0) & (slots <= self.size)]
         taken = slots[self._taken[slots]]
         self.free(taken)
         return len(taken)
@@ -145,8 +150,8 @@ def flatten_rows(
 
     Args:
         req_pool_indices: rows [B]; a row may come twice (dummy entries all name the padding row).
-        seq_lens: how many positions of each row to read [B]. Lengths and rows are wanted on the host; a tensor on a
-            GPU is copied, which waits for it.
+        seq_lens: how many positions of each row to read [B]. Rows and lengths are wanted on the host: a tensor on a
+            GPU is copied, which waits for it, once for each of the two. Nothing else here waits.
         out: (kv_indptr, kv_indices), static int64 and int32 buffers of at least B + 1 and sum(seq_lens) places, to be
             filled from the front; what lies beyond stays. A graph runner calls this before each replay.
 
@@ -154,25 +159,27 @@ def flatten_rows(
         kv_indptr int64 [B + 1] (offsets grow past 2^31 on large tables), kv_indices int32 [sum(seq_lens)], on the
         pool's device.
 
-    Cost: on a CPU one plain copy a row, through NumPy views of the rows: a vectorised index would first build two
-    int64 index tensors, each twice the size of the result. On a GPU one gather, no loop over rows.
+    Cost: on a CPU one plain copy a row, through a view of the table's memory: a vectorised index would first build
+    two int64 index tensors, each twice the size of the result. On a GPU one gather, no loop over rows.
     """
-    rows, lens = (_host_ints(name, n) for name, n in (("req_pool_indices", req_pool_indices), ("seq_lens", seq_lens)))
-    num_rows, width = pool.req_to_token.shape
+    rows, lens = _host_ints("req_pool_indices", req_pool_indices), _host_ints("seq_lens", seq_lens)
+    table = pool.req_to_token
+    num_rows, width = table.shape
     if len(rows) != len(lens):
         raise ValueError(f"flatten_rows: {len(rows)} rows and {len(lens)} lengths, wanted one length a row")
-    for row, length in zip(rows, lens, strict=True):
-        if not (0 <= row < num_rows and 0 <= length <= width):
-            raise ValueError(
-                f"flatten_rows: {length} positions of row {row}: wanted rows 0..{num_rows - 1}, lengths 0..{width}"
-            )
-    indptr = list(accumulate(lens, initial=0))
-    total = indptr[-1]
+    odd = (rows < 0) | (rows >= num_rows) | (lens < 0) | (lens > width)
+    if odd.any():
+        i = int(odd.argmax())
+        raise ValueError(
+            f"flatten_rows: {lens[i]} positions of row {rows[i]}: wanted rows 0..{num_rows - 1}, lengths 0..{width}"
+        )
+    indptr = np.zeros(len(lens) + 1, dtype=np.int64)
+    np.cumsum(lens, out=indptr[1:])
+    total = int(indptr[-1])
     if out is None:
-        device = pool.req_to_token.device
         out = (
-            torch.empty(len(indptr), dtype=torch.int64, device=device),
-            torch.empty(total, dtype=torch.int32, device=device),
+            torch.empty(len(indptr), dtype=torch.int64, device=table.device),
+            torch.empty(total, dtype=torch.int32, device=table.device),
         )
     kv_indptr, kv_indices = out
     if len(kv_indptr) < len(indptr) or len(kv_indices) < total:
@@ -180,28 +187,47 @@ def flatten_rows(
             f"flatten_rows: out holds {len(kv_indptr)} offsets and {len(kv_indices)} slots, "
             f"wanted at least {len(indptr)} and {total}"
         )
-    kv_indptr[: len(indptr)] = torch.tensor(indptr)
-    if pool.req_to_token.device.type == "cpu":
-        table, flat = pool.req_to_token.numpy(), kv_indices.numpy()
-        for row, length, start in zip(rows, lens, indptr, strict=False):
-            flat[start : start + length] = table[row, :length]
+    kv_indptr, kv_indices = kv_indptr[: len(indptr)], kv_indices[:total]
+    if table.device.type == "cpu":
+        kv_indptr.numpy()[:] = indptr
+        _copy_rows(table, rows, lens, indptr, kv_indices)
     else:
-        _gather(pool.req_to_token, rows, lens, indptr, kv_indices[:total])
-    return kv_indptr[: len(indptr)], kv_indices[:total]
+        _gather(table, rows, indptr, kv_indptr, kv_indices)
+    return kv_indptr, kv_indices
 
 
-def _gather(table: Tensor, rows: list[int], lens: list[int], indptr: list[int], flat: Tensor) -> None:
-    """One gather for the whole batch; runs on any device, and is what a GPU gets (not yet run on one)."""
-    host = torch.tensor([rows, lens, indptr[:-1]], dtype=torch.int64)
-    row, length, start = host.to(table.device)
-    entry = torch.repeat_interleave(length, output_size=len(flat))
-    position = torch.arange(len(flat), device=table.device) - start[entry]
-    torch.take(table, row[entry] * table.shape[1] + position, out=flat)
+def _copy_rows(table: Tensor, rows: np.ndarray, lens: np.ndarray, indptr: np.ndarray, kv_indices: Tensor) -> None:
+    """A slice of a memoryview costs a tenth of a tensor's: so the copies cost more than finding them."""
+    cells, flat = memoryview(table.view(-1).numpy()), memoryview(kv_indices.numpy())
+    begins, offsets = rows * table.shape[1], indptr.tolist()
+    for begin, end, to, upto in zip(begins.tolist(), (begins + lens).tolist(), offsets, offsets[1:], strict=False):
+        flat[to:upto] = cells[begin:end]
 
 
-def _host_ints(name: str, numbers: Tensor | Sequence[int]) -> list[int]:
+def _gather(table: Tensor, rows: np.ndarray, indptr: np.ndarray, kv_indptr: Tensor, kv_indices: Tensor) -> None:
+    """One copy to the device and one gather for the whole batch; the host waits for neither (not yet run on a GPU).
+
+    Any device will do, so that it can be tested on a CPU.
+    """
+    host = torch.from_numpy(np.concatenate([indptr, rows]))
+    numbers = host.to(table.device, non_blocking=True)
+    starts, rows_there = numbers[: len(indptr)], numbers[len(indptr) :]
+    kv_indptr.copy_(starts)
+    entry = torch.repeat_interleave(starts.diff(), output_size=len(kv_indices))
+    position = torch.arange(len(kv_indices), device=table.device) - starts[entry]
+    torch.take(table, rows_there[entry] * table.shape[1] + position, out=kv_indices)
+
+
+def _host_ints(name: str, numbers: Tensor | Sequence[int]) -> np.ndarray:
+    """int64 [n] on the host: on a CPU no copy of an int64 tensor, on a GPU one that waits for it."""
     if isinstance(numbers, Tensor):
         if numbers.is_floating_point() or numbers.dtype == torch.bool or numbers.dim() != 1:
             raise TypeError(f"flatten_rows: {name} must be one-dimensional integers, got {numbers.dtype}")
-        return numbers.tolist()
-    return [_integer(f"each of {name}", number) for number in numbers]
+        return numbers.cpu().numpy().astype(np.int64, copy=False)
+    numbers = list(numbers)
+    if not set(map(type, numbers)) <= {int}:
+        numbers = [_integer(f"each of {name}", number) for number in numbers]
+    try:
+        return np.array(array("q", numbers))
+    except OverflowError as error:
+        raise ValueError(f"flatten_rows: {name} must fit 64 bits") from error

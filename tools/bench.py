@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import torch
 
 from reqpool import Req, ReqToTokenPool, Trace, record
+from reqpool.kv import flatten_rows
 from reqpool.player.tape import encode
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,7 +42,9 @@ def main() -> None:
     skip_browser = parser.parse_args().skip_browser
     torch.set_num_threads(1)
     print(f"{date.today()}, {machine()}. This takes some minutes; a line appears when it is measured.")
-    parts = [by_request, by_count, import_time, azure, trace_size, recording] + ([] if skip_browser else [browser])
+    parts = [by_request, by_count, flatten, import_time, azure, trace_size, recording] + (
+        [] if skip_browser else [browser]
+    )
     widths = (66, 44, 30)
     print("  ".join(head.ljust(width) for head, width in zip(("what", "measured", "target"), widths, strict=True)))
     missed = 0
@@ -163,6 +166,35 @@ def by_count() -> Iterator[Line]:
 
 def sizes() -> str:
     return " / ".join(f"{size:,}" for size in SIZES)
+
+
+def flatten() -> Iterator[Line]:
+    """`flatten_rows` of whole rows; the loop over positions is timed on a few rows of the batch, and reckoned up."""
+    for batch, length in ((8, 16), (32, 512), (256, 1_000), (256, 4_000)):
+        pool = ReqToTokenPool(batch, length, device="cpu")
+        pool.req_to_token[1:] = torch.arange(1, batch * length + 1).view(batch, length)
+        rows, lens = torch.randperm(batch) + 1, torch.full((batch,), length, dtype=torch.int32)
+        table, pairs = pool.req_to_token, list(zip(rows.tolist(), lens.tolist(), strict=True))
+        some = pairs[: max(1, 1_000 // length)]
+        source, kept = table[1:].flatten(), torch.empty(batch * length, dtype=torch.int32)
+
+        def positions(table: Any = table, some: Any = some, kept: Any = kept) -> None:
+            for i, (row, length) in enumerate(some):
+                for position in range(length):
+                    kept[i * length + position] = table[row, position]
+
+        ours, cat, plain, loop = in_turns(
+            lambda pool=pool, rows=rows, lens=lens: flatten_rows(pool, rows, lens),
+            lambda table=table, pairs=pairs: torch.cat([table[row, :length] for row, length in pairs]),
+            lambda source=source: source.clone(),
+            positions,
+        )
+        loop *= batch / len(some)
+        what, faster = f"flatten_rows, {batch} x {length:,}", cat / ours
+        yield Line(what, f"{ours:.0f} us, a plain copy {plain:.0f} us", "", None)
+        target = ("at least 2x", faster >= 2) if batch == 256 else ("", None)
+        yield Line("  faster than torch.cat of the row slices", f"{faster:.1f}x", *target)
+        yield Line("  faster than a loop over positions", f"{loop / ours:,.0f}x", "at least 5x", loop / ours >= 5)
 
 
 def import_time() -> Iterator[Line]:

@@ -63,7 +63,7 @@ class SlotMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def free_what_is_taken(self, data: st.DataObject) -> None:
-        some = data.draw(st.lists(st.integers(0, self.size), max_size=8))
+        some = data.draw(st.lists(st.integers(-2, self.size + 2), max_size=8))
         wanted = sorted(set(some) & set(self.taken))
         assert self.slots.free_what_is_taken(torch.tensor(some, dtype=torch.int32)) == len(wanted)
         self.free += wanted
@@ -206,8 +206,9 @@ def test_flattened_rows_are_those_of_the_obvious_loop(
 def test_the_gather_of_a_gpu_gives_the_same(batch: list[tuple[int, int]]) -> None:
     pool, rows, lens = a_pool(), [row for row, _ in batch], [length for _, length in batch]
     indptr, indices = the_obvious_loop(pool, rows, lens)
-    flat = torch.full((len(indices) + 3,), -7, dtype=torch.int32)
-    _gather(pool.req_to_token, rows, lens, indptr, flat[: len(indices)])
+    offsets, flat = torch.full((len(indptr),), -7), torch.full((len(indices) + 3,), -7, dtype=torch.int32)
+    _gather(pool.req_to_token, np.array(rows, dtype=np.int64), np.array(indptr), offsets, flat[: len(indices)])
+    assert offsets.tolist() == indptr
     assert flat.tolist() == [*indices, -7, -7, -7]
 
 
@@ -244,16 +245,22 @@ def test_an_empty_batch_has_one_offset() -> None:
     assert kv_indptr.tolist() == [0] and kv_indices.tolist() == []
 
 
-def test_cell_numbers_beyond_two_to_the_31_are_no_trouble() -> None:
+def test_cell_numbers_beyond_two_to_the_31_are_no_trouble_for_the_gather() -> None:
     """A table of 60,000 x 40,000 that takes no room: all its rows are one."""
     table = torch.arange(40_000, dtype=torch.int32).expand(60_000, 40_000)
-    rows, lens = [59_999, 0], [40_000, 2]
-    _, kv_indices = flatten_rows(SimpleNamespace(req_to_token=table), rows, lens)
-    flat = torch.empty(40_002, dtype=torch.int32)
-    _gather(table, rows, lens, [0, 40_000, 40_002], flat)
-    wanted = [*range(40_000), 0, 1]
-    assert kv_indices.tolist() == wanted
-    assert flat.tolist() == wanted
+    offsets, flat = torch.empty(3, dtype=torch.int64), torch.empty(40_002, dtype=torch.int32)
+    _gather(table, np.array([59_999, 0]), np.array([0, 40_000, 40_002]), offsets, flat)
+    assert flat.tolist() == [*range(40_000), 0, 1] and offsets.tolist() == [0, 40_000, 40_002]
+
+
+def test_on_a_gpu_nothing_is_asked_of_the_host_where_rows_and_lengths_are_there() -> None:
+    """On tensors that have no numbers in them: what waits for the device would raise."""
+    pool = SimpleNamespace(req_to_token=torch.empty(NUM_ROWS, WIDTH, dtype=torch.int32, device="meta"))
+    kv_indptr, kv_indices = flatten_rows(pool, [1, 3, 0], torch.tensor([2, 6, 1]))
+    assert (kv_indptr.shape, kv_indices.shape) == ((4,), (9,))
+    assert kv_indptr.is_meta and kv_indices.is_meta
+    with pytest.raises((RuntimeError, NotImplementedError)):  # so it would be noticed
+        flatten_rows(pool, [1], torch.empty(1, dtype=torch.int64, device="meta"))
 
 
 @pytest.mark.parametrize(
