@@ -29,7 +29,20 @@ import torch
 
 from reqpool import scenarios
 from reqpool.faulty import FreedBetweenChunks, FreedTwice
-from reqpool.notebook import BAD, GOOD, TEXT, keys_stay_here, note, player, prose, showing_errors, text_box
+from reqpool.notebook import (
+    BAD,
+    GOOD,
+    TEXT,
+    Frame,
+    FramedPlayer,
+    keys_stay_here,
+    note,
+    player,
+    prose,
+    showing_errors,
+    static,
+    text_box,
+)
 from reqpool.player import Player
 from reqpool.pool import Req, ReqToTokenPool
 from reqpool.scenarios.alloc_free import ORDERS
@@ -100,15 +113,21 @@ def _wide() -> widgets.Layout:
     return widgets.Layout(width="30em", max_width="100%")
 
 
-def side_by_side(broken: Trace, mended: Trace, labels: tuple[str, str] = ("broken", "mended")) -> widgets.HBox:
-    """Two players that move together; the browser sees to that, without the kernel."""
+def side_by_side(broken: Trace, mended: Trace, labels: tuple[str, str] = ("broken", "mended")) -> widgets.Box:
+    """Two players that move together; the browser sees to that, without the kernel.
+
+    The box has `players`, and `columns`: in each a label and its player. Framed players stand in one frame below both
+    columns, since two frames could not move together.
+    """
     group = uuid4().hex  # several notebooks share one page in JupyterLab: a number would not do
-    pair = [player(trace, group=group) for trace in (broken, mended)]
+    frame = [Frame()] if static() else []
+    pair = [FramedPlayer(one, 0, *frame) if frame else Player(one, group=group) for one in (broken, mended)]
     heads = [text_box(f"<strong>{prose(label)}</strong>") for label in labels]
     half = widgets.Layout(flex="1 1 28em", min_width="0", width="auto")
     columns = [widgets.VBox([head, one], layout=half) for head, one in zip(heads, pair, strict=True)]
-    box = widgets.HBox(columns, layout=widgets.Layout(flex_flow="row wrap", width="100%"))
-    box.players = pair
+    row = widgets.HBox(columns, layout=widgets.Layout(flex_flow="row wrap", width="100%"))
+    box = widgets.VBox([row, *frame]) if frame else row
+    box.players, box.columns = pair, columns
     return box
 
 
@@ -155,7 +174,7 @@ def kv_cache(num_slots: int = 17, head_dim: int = 4) -> tuple[torch.Tensor, torc
     generator = torch.Generator().manual_seed(0)
     k, v = torch.randn(2, num_slots, head_dim, generator=generator).round(decimals=1)
     k[0] = v[0] = 0
-    return k, v
+    return k + 0.0, v + 0.0  # rounding leaves minus zeros, which 0.0 makes plain
 
 
 def _trail(pool: ReqToTokenPool, req: Req, position: int) -> str:
@@ -481,8 +500,8 @@ CELL, NOBODY = "padding: 2px 14px 2px 0; text-align: left; vertical-align: top",
 def dummy_entries() -> Lab:
     """Live requests in a batch of fixed size, without a padding row and with one: who recites wrongly, and why."""
     pair = side_by_side(padding(OFF).trace, padding().trace, ("", ""))
-    heads, below = [column.children[0] for column in pair.children], [text_box(), text_box()]
-    for column, text in zip(pair.children, below, strict=True):
+    heads, below = [column.children[0] for column in pair.columns], [text_box(), text_box()]
+    for column, text in zip(pair.columns, below, strict=True):
         column.children = (*column.children, text)
     table = text_box()
 
@@ -672,7 +691,7 @@ _late = lru_cache(maxsize=32)(late)  # one side stays what it was while the othe
 def late_beside(left: LateRun, right: LateRun, labels: tuple[str, str]) -> widgets.HBox:
     """Two runs of the late step at the same moment: when the write lands in the first."""
     pair = side_by_side(left.trace, right.trace, labels)
-    for column in pair.children:
+    for column in pair.columns:
         column.layout.flex = "1 1 50em"  # 24 positions want room: one above the other unless the screen is wide
     _play_late(pair.players, left, right)
     return pair

@@ -136,19 +136,32 @@ def static() -> bool:
 def player(trace: Trace, step: int = 0, group: str = "") -> Player | FramedPlayer:
     """A player that can stand among widgets; with REQPOOL_STATIC=1 one that needs no third-party widget.
 
-    Players of one group (any name) move together; framed ones do not.
+    Players of one group (any name) move together; framed ones only where they stand in one frame (`FramedPlayer`).
     """
     if static():
         return FramedPlayer(trace, step=step)
     return Player(trace, step=step, group=group)
 
 
-class FramedPlayer(widgets.HTML):
-    """The static page in a frame, where the front end shows ipywidgets' own widgets only."""
+def at_the_end(trace: Trace) -> Player | FramedPlayer:
+    """The outcome first: who wants to see how it came about steps back."""
+    return player(trace, step=len(trace))
 
-    def __init__(self, trace: Trace, step: int = 0) -> None:
-        super().__init__(layout=widgets.Layout(width="auto"))
-        self._show(trace, step)
+
+class FramedPlayer(widgets.VBox):
+    """The static page in a frame, where the front end shows ipywidgets' own widgets only.
+
+    Args:
+        frame: one that it shares with others, and that is shown elsewhere. Those in one frame move together; two frames
+            cannot, since neither knows of the other.
+    """
+
+    def __init__(self, trace: Trace, step: int = 0, frame: Frame | None = None) -> None:
+        self._trace, self.step = trace, step
+        self._frame = Frame() if frame is None else frame
+        super().__init__([self._frame] if frame is None else [])
+        self._frame.players.append(self)
+        self._frame.draw()
 
     @property
     def trace(self) -> Trace:
@@ -156,13 +169,33 @@ class FramedPlayer(widgets.HTML):
 
     @trace.setter
     def trace(self, trace: Trace) -> None:
-        self._show(trace, 0)
+        self._trace, self.step = trace, 0
+        self._frame.draw()
 
-    def _show(self, trace: Trace, step: int) -> None:
-        self._trace = trace
-        height = 440 + 34 * trace.first.table.shape[0]
-        page = escape(to_fragment(trace, step=step))
-        self.value = f'<iframe title="player" srcdoc="{page}" style="width: 100%; height: {height}px; border: 0">'
+
+class Frame(widgets.HTML):
+    """Where framed players are drawn: beside each other, if there is room."""
+
+    def __init__(self) -> None:
+        super().__init__(layout=widgets.Layout(width="auto"))
+        self.players: list[FramedPlayer] = []
+
+    def draw(self) -> None:
+        group = "together" if len(self.players) > 1 else ""
+        parts = (to_fragment(one.trace, step=one.step, group=group) for one in self.players)
+        columns = "".join(f'<div style="flex: 1 1 28em; min-width: 0">{part}</div>' for part in parts)
+        page = f'<div id="all" style="display: flex; flex-wrap: wrap">{columns}</div>{GROWING}'
+        height = 440 + 34 * max(one.trace.first.table.shape[0] for one in self.players)
+        looks = f"width: 100%; height: {height}px; border: 0"
+        self.value = f'<iframe title="player" srcdoc="{escape(page)}" style="{looks}"></iframe>'
+
+
+# a frame as tall as what is in it, where the page around it may be touched
+GROWING = """<script>
+const all = document.getElementById("all");
+const grow = () => frameElement && (frameElement.style.height = `${all.offsetHeight + 20}px`);
+new ResizeObserver(grow).observe(all);
+</script>"""
 
 
 # ---- questions ------------------------------------------------------------------------------------------------------
@@ -249,7 +282,7 @@ def predict(
 
     Args:
         answer: the choice that comes true; a lesson computes it.
-        reveal: a Trace to be played, HTML, or a widget.
+        reveal: a Trace, shown at its end, which is the outcome; HTML; or a widget.
     """
     if answer not in choices:
         raise ValueError(f"predict: the answer {answer!r} is not one of the choices {list(choices)}")
@@ -265,7 +298,7 @@ def predict(
         table = f'<table role="presentation"><tr>{pair}</tr></table>'
         yield note(f"{table}<strong>{verdict}.</strong> {prose(why)}", GOOD if right else BAD)
         if isinstance(reveal, Trace):
-            yield player(reveal)
+            yield at_the_end(reveal)
         elif reveal is not None:
             yield reveal
 
@@ -301,7 +334,7 @@ class Failure:
     """Why a solution is not right yet: one sentence, and what to look at with it."""
 
     sentence: str
-    shown: Trace | str | None = None  # a trace to be played, or text
+    shown: Trace | str | None = None  # a trace, shown at its end, or text
 
 
 Judge = Callable[[Callable[..., Any]], "Failure | None"]  # None: right
@@ -370,9 +403,16 @@ def attempt(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def _same(got: Any, wanted: Any) -> bool:
+    """Equal, and of the same type; but a list, a tuple and a deque of the same items answer a question alike."""
     if isinstance(got, torch.Tensor) or isinstance(wanted, torch.Tensor):
         return isinstance(got, type(wanted)) and got.shape == wanted.shape and bool((got == wanted).all())
+    if _is_sequence(got) and _is_sequence(wanted):
+        return len(got) == len(wanted) and all(map(_same, got, wanted))
     return type(got) is type(wanted) and got == wanted
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
 
 def check(function: Callable[..., Any]) -> widgets.VBox:
@@ -396,7 +436,7 @@ def check(function: Callable[..., Any]) -> widgets.VBox:
 def _verdict(html: str, colour: str, shown: Trace | str | None = None) -> widgets.VBox:
     parts: list[widgets.Widget] = [text_box(note(html, colour))]
     if isinstance(shown, Trace):
-        parts.append(player(shown))
+        parts.append(at_the_end(shown))
     elif shown is not None:
         parts.append(text_box(f'<pre style="line-height: 1.3">{escape(shown)}</pre>'))
     return widgets.VBox(parts)

@@ -12,7 +12,10 @@
 # %% [markdown]
 # ## Set up
 #
-# Run this cell first: click it, then Shift+Enter. (It is folded; three dots open it.) It says what it found; a second run does nothing new.
+# The next cell is folded, and it runs as it is: click *this* text, then press Shift+Enter twice. It says what it found; a second run does nothing new.
+# (Three dots open it, which you need not do. *Run All* in the menu *Run* runs every cell at once; the questions wait for you all the same.)
+#
+# Where it says *Error displaying widget: model not found*, the notebook was saved by somebody and its kernel is gone: run the cells again, with *Run All*.
 
 # %% tags=["setup"] jupyter={"source_hidden": true}
 import importlib.util
@@ -48,7 +51,7 @@ setup()
 # ## Why anybody should care
 #
 # In June 2026 SGLang got a check that looks for **one piece of the KV cache with two owners**. It was needed because the check that was there before adds up what is free and what is held,
-# and that sum *stays balanced* while two requests share a page that should be one request's: both go on, one of them with the other's memory.
+# and that sum *stays balanced* while two requests share a piece that should be one request's: both go on, one of them with the other's memory.
 # ([sgl-project/sglang pull 27731](https://github.com/sgl-project/sglang/pull/27731), opened 2026-06-10, merged; looked up in autumn 2026.)
 #
 # To see how that can be, you need to know where an engine keeps what. That is this chapter.
@@ -58,12 +61,16 @@ setup()
 #
 # **A request holds a row. A position in the row is one of its tokens. The cell says in which slot of the KV cache the K and V of that token lie.**
 # Engines call this table `req_to_token`. Point at a cell: its slot lights up below, and the line under the table says what is what.
+#
+# The two numbers at the end of a row are its lengths, **verified / alloced**: for how many tokens K and V are *known good*, and for how many a slot is *reserved*. In this story nobody reports that K and V are there, so the first stays 0; chapter 01 has both.
 
 # %%
 from reqpool.notebook import player
 from reqpool.scenarios import alloc_and_free
 
-player(alloc_and_free(), step=4)
+story = alloc_and_free()
+assert not any(any(story.snapshot(k).verified) for k in range(len(story) + 1))
+player(story, step=4)
 
 # %% [markdown]
 # Two zeros are in this picture, and they are different things. **Table row 0** is the *padding row*: it belongs to no request. **KV slot 0** is the *dummy slot*: no token of a request lies there.
@@ -142,7 +149,7 @@ from reqpool.notebook import predict
 ((row, position),) = trace.changed(1)
 predict(
     "Request a has three tokens, in the slots 5, 2 and 7. One more token is decoded, and it gets slot 4. Which cell of the table changes?",
-    choices=["row 4, position 0", "row 1, position 3", "row 1, position 4", "row 3, position 1"],
+    choices=["row 4, position 0", "row 1, position 4", "row 3, position 1", "row 1, position 3"],
     answer=f"row {row}, position {position}",
     why="The row says whose token it is, the position says which of its tokens, counted from 0. The slot is what is written into the cell.",
     reveal=trace,
@@ -154,14 +161,14 @@ predict(
 # This is the player. Try each of these once:
 #
 # - **Step forward** and **Step back**; the sentence on top says what has just happened, the thick outline where.
-# - Drag the line with the marks; press **Play**.
-# - Click the sentence on top, then use the keyboard: Left and Right step, Home and End jump, Space plays. Enter goes into the table, arrow keys move there, Escape leaves.
+# - Drag the line with the marks; press **Play**. Each mark is one event, in the colour of its request: tall where a row is taken or given back or somebody is refused, short where cells or lengths are written, dashed where a row is given back.
+# - The keyboard: click the sentence on top, or come to the player with Tab. Left and Right step, Home and End jump, Space plays. Enter goes into the table; arrow keys move from cell to cell there, and Escape leaves it.
+# - Click a cell, and press Right: it still steps. Only Enter goes into the table.
 # - Point at a slot below the table: the cells that name it light up.
 
 # %%
 from reqpool.player import show
 
-story = alloc_and_free()
 show(story)
 
 # %% [markdown]
@@ -175,8 +182,8 @@ show(story)
 # <details><summary>In step 6 request a gives its row back. Why are its slots still in the cells?</summary>
 # Because nobody needs to erase them: the row's length is zero, and the length says which cells count. They are <em>stale</em>: hatched, struck through. Chapter 01.
 # </details>
-# <details><summary>In which order did rows come out of the queue of free rows?</summary>
-# In the order in which they went in: first in, first out. That can be changed. Chapter 02.
+# <details><summary>In which order were the free rows handed out?</summary>
+# The row that had been free longest went first: first in, first out. That can be changed. Chapter 02.
 # </details>
 
 # %%
@@ -229,8 +236,10 @@ follow()
 # %% [markdown]
 # ## Break it
 #
-# Now the incident. Slot 3 belongs to request a, and by some fault it is put on the list of free slots as well. Request b gets it. In the broken variant nobody looks; in the mended one the pool refuses a slot that another row holds.
-# Each slot holds one letter here, so that one can *read* what a wrong K and V does. Both players move together.
+# Now the incident. Whoever hands out KV slots, the *KV allocator*, keeps its own list of those that are free. Slot 3 belongs to request a, and by some fault it is on the KV allocator's list as well. Request b gets it.
+# In the broken variant nobody looks; in the mended one the pool refuses a slot that another row holds.
+#
+# In place of K and V each slot holds one letter here, so that one can *read* what a wrong one does: from step 3 on, what each request **recites** through its row stands under the KV slots, with a cross at a wrong letter. Both players move together.
 
 # %%
 from reqpool.lab import side_by_side
@@ -240,7 +249,7 @@ broken, mended = two_owners(), two_owners(guarded=True)
 side_by_side(broken, mended, ("broken: nobody looks", "mended: `CheckedPool(exclusive_slots=True)`"))
 
 # %% [markdown]
-# Go to step 7. In the broken variant request a wrote *hello* and reads something else, although `pool.check()` found nothing wrong one step before: every row is free or handed out, exactly once.
+# Go to step 7 and look at what is recited. In the broken variant request a wrote *hello* and reads something else, although `pool.check()` found nothing wrong one step before: every row is free or handed out, exactly once.
 # **Counting cannot see it; only looking at who names which slot can.** That is what the check in SGLang does.
 
 # %%
@@ -382,9 +391,9 @@ quiz(
             "Which two zeros are there?",
             "table row 0, the padding row, and KV slot 0, the dummy slot",
             {
-                "table row 0, the padding row, and KV slot 0, the dummy slot": "Yes. The first is on the request axis, the second on the token axis.",
                 "row 0 and position 0, both padding": "No: position 0 is the first token of every request.",
                 "there is only one: row 0 is slot 0": "No, and this is the most common muddle. A row holds many slots; the padding row is full of the number 0.",
+                "table row 0, the padding row, and KV slot 0, the dummy slot": "Yes. The first is on the request axis, the second on the token axis.",
             },
         ),
         (
@@ -419,6 +428,8 @@ quiz(
 # - **position**: the number of a token within its request, from 0: a column.
 # - **slot**: the place of one token's K and V in the KV cache: the number in a cell. **KV slot 0** is the dummy slot.
 # - **page** (or block): an aligned run of slots. Here a page is one slot, until chapter 07.
+# - **alloced** length: for how many tokens of a row slots are reserved. **Verified** length: for how many K and V are known good.
+# - **free rows**: those that nobody holds, in the order in which they will be handed out. Engines call the list `free_slots`, although it holds rows. The *KV allocator's* free slots are another list.
 # - **live**: below the row's length. **Stale**: not zero, but beyond the length.
 #
 # ## Summary

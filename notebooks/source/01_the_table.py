@@ -12,7 +12,8 @@
 # %% [markdown]
 # ## Set up
 #
-# Run this cell first (Shift+Enter).
+# Run the folded cell below first: click this text, then press Shift+Enter twice.
+# Where it says *Error displaying widget: model not found*, run the cells again, with *Run All* in the menu *Run*: the notebook was saved, and its kernel is gone.
 
 # %% tags=["setup"] jupyter={"source_hidden": true}
 import importlib.util
@@ -120,7 +121,7 @@ from reqpool.views import charts
 small, large = charts.table_bytes(2048, 131_072), charts.table_bytes(2048, 262_144)
 predict(
     "A table has 2,048 rows, and the padding row, for a context of 131,072 tokens. Now the context length is doubled. The table then takes ...",
-    choices=["as much as before: only live tokens cost", "twice as much", "four times as much"],
+    choices=["twice as much", "as much as before: only live tokens cost", "four times as much"],
     answer={1: "as much as before: only live tokens cost", 2: "twice as much", 4: "four times as much"}[large // small],
     why=f"Every row is as wide as the longest request may ever be, and it is all there from the start: {charts.readable(small)} become {charts.readable(large)}, even if every request has ten tokens.",
 )
@@ -145,7 +146,7 @@ predict(
 # %% [markdown]
 # ## Play
 #
-# Two requests, one row. Each slot holds a letter. Watch the hatching, and the two numbers at the end of the row.
+# Two requests, one row. Each slot holds a letter in place of K and V: what a request recites through its row stands under the KV slots, from step 3 on. Watch the hatching, and the two numbers at the end of the row.
 
 # %%
 from reqpool.player import show
@@ -372,8 +373,8 @@ quiz(
             "576",
             {
                 "512": "8 × 64 forgets the padding row, table row 0.",
-                "576": "9 × 64: eight rows for requests, and table row 0. At 4 bytes each that is 2.25 KiB.",
                 "585": "9 × 65: there is no column too many. KV slot 0 is a number in a cell, not a column.",
+                "576": "9 × 64: eight rows for requests, and table row 0. At 4 bytes each that is 2.25 KiB.",
             },
         ),
         (

@@ -12,7 +12,8 @@
 # %% [markdown]
 # ## Set up
 #
-# Run this cell first (Shift+Enter).
+# Run the folded cell below first: click this text, then press Shift+Enter twice.
+# Where it says *Error displaying widget: model not found*, run the cells again, with *Run All* in the menu *Run*: the notebook was saved, and its kernel is gone.
 
 # %% tags=["setup"] jupyter={"source_hidden": true}
 import importlib.util
@@ -55,7 +56,7 @@ setup()
 # %% [markdown]
 # ## The picture
 #
-# **Free rows wait in a queue, in the order in which they will be handed out. A request takes one row when it starts and gives it back when it ends; table row 0 is never in the queue.**
+# **The free rows stand in the order in which they will be handed out. A request takes one when it starts and gives it back when it ends; table row 0 is never among them.**
 
 # %%
 from reqpool.notebook import player
@@ -64,7 +65,7 @@ from reqpool.scenarios import alloc_and_free
 player(alloc_and_free(), step=6)
 
 # %% [markdown]
-# Request a has just ended. Its row 1 stands at the end of the queue, its lengths are zero, and its cells still hold the old slots.
+# Request a has just ended. Its row 1 is the last of the free rows, its lengths are zero, and its cells still hold the old slots.
 
 # %% [markdown]
 # ## Worked example: three rows, four requests
@@ -79,7 +80,7 @@ a, b, c, d = (Req(rid) for rid in "abcd")
 pool.alloc([a, b])
 
 # %% [markdown]
-# **Step 2. The queue.** Engines call it `free_slots`, although it holds *rows*. We keep the name, and say so once.
+# **Step 2. The free rows**, the next one first. Engines call the list `free_slots`, although it holds *rows*; the pool keeps that name, and the text says *free rows*.
 
 # %%
 pool.free_slots
@@ -121,7 +122,23 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# The code. Read `_take` last: it is where rows leave the queue, at its front; each costs one `popleft`, however many rows the pool has.
+# **Step 8. By count.** There is a second way to take a row, that of TokenSpeed's Python pool: ask for *a number of rows*. The pool gives their numbers and knows that they are out, but not whose they are; the caller keeps the numbers.
+# The reason: a batch that was launched carries row numbers to the device, not request objects. Whoever works on batches has the number at hand, and gives the row back by it.
+
+# %%
+pool.free(b)
+rows = pool.alloc_rows(1)
+rows, pool.holders
+
+# %% [markdown]
+# Row 2 is held by nobody in particular: the player writes *by count* there. By its number it goes back.
+
+# %%
+pool.free_rows(rows)
+pool.free_slots
+
+# %% [markdown]
+# The code. Read `_take` last: it is where rows leave the free ones, at the front; each costs one `popleft`, however many rows the pool has. The lines about `_keeps_row` and chunks are chapter 03.
 
 # %%
 from reqpool.notebook import source
@@ -161,9 +178,9 @@ from reqpool.notebook import predict
 
 predict(
     "Four rows, first in, first out. Requests one, two, three take the rows 1, 2, 3. Then two ends, then one ends. The next batch has two requests, x and y. Which rows do they get?",
-    choices=["[1, 2]", "[2, 1]", "[4, 2]", "[4, 1]"],
+    choices=["[1, 2]", "[2, 1]", "[4, 1]", "[4, 2]"],
     answer=str(rows),
-    why="The queue was 4, then 2 came to its end, then 1: it is 4, 2, 1, and the batch takes from the front. Row 4 has been free all the time.",
+    why="Row 4 was free all the time, then 2 came behind it, then 1: the free rows are 4, 2, 1, and the batch takes from the front.",
     reveal=trace,
 )
 
@@ -182,16 +199,16 @@ with record(stack) as trace_lifo:
 # %% jupyter={"source_hidden": true}
 predict(
     'A pool with `reuse="lifo"`, and exactly the same calls. Which rows do x and y get now?',
-    choices=["[1, 2]", "[2, 1]", "[4, 2]", "[4, 1]"],
+    choices=["[2, 1]", "[1, 2]", "[4, 2]", "[4, 1]"],
     answer=str(rows_lifo),
-    why="What was freed last goes first: row 1, then row 2. Row 4 waits below them.",
+    why="What was freed last goes first: the free rows are 1, 2, 4.",
     reveal=trace_lifo,
 )
 
 # %% [markdown]
 # ## Play
 #
-# The whole story, forwards and backwards. Watch three things: the queue on top, the owner's name, and the lengths at the end of each row.
+# The whole story, forwards and backwards. Watch three things: the free rows on top, the owner's name, and the lengths at the end of each row.
 
 # %%
 from reqpool.player import show
@@ -217,12 +234,19 @@ assert fifo.snapshot(5).free == fifo.snapshot(4).free and not fifo[4].change
 fifo.snapshot(9).table[1].tolist(), fifo.snapshot(9).alloced[1]
 
 # %% [markdown]
-# Now compare the orders: the same calls on a pool of each kind. The queue differs from step 6 on, and at step 7 other rows are handed out.
+# Now compare the orders: the same calls on a pool of each kind. At step 6 the same two rows are free, in the opposite order. So at step 7 both pools hand out rows 3 and 1, swapped between c and d, and no row is free until b ends at step 10.
 
 # %%
 from reqpool.lab import side_by_side
 
-side_by_side(fifo, alloc_and_free("lifo"), ("fifo: longest free first", "lifo: freed last, first out"))
+lifo = alloc_and_free("lifo")
+side_by_side(fifo, lifo, ("fifo: longest free first", "lifo: freed last, first out"))
+
+# %%
+free_at = [(fifo.snapshot(k).free, lifo.snapshot(k).free) for k in range(len(fifo) + 1)]
+assert free_at[6] == ((3, 1), (1, 3)) and all(ours == theirs for ours, theirs in free_at[:6] + free_at[7:11])
+assert free_at[7] == free_at[9] == ((), ()) and free_at[10] == ((2,), (2,))
+fifo[6].rids, fifo[6].rows, lifo[6].rows  # the batch of step 7, and its rows in both
 
 # %% [markdown]
 # ## Change it
@@ -239,12 +263,24 @@ come_and_go()
 #
 # - More requests than rows: how many get `None`?
 # - The same with *lifo*: compare the two lists in the sentence.
-# - *newest first* with *fifo*, and *oldest first* with *lifo*: why are the rows that come next the same?
+# - As many requests as rows, or more. *newest first* with *fifo*, and *oldest first* with *lifo*: why are the rows that come next the same?
+#
+# <details><summary>An answer to the third</summary>
+# Both turn the order round, once. With <em>fifo</em> rows go out in the order in which they came back, and <em>newest first</em> brings them back in reverse. With <em>lifo</em> they come back in order, and go out in reverse. With fewer requests than rows it is another matter: with <em>fifo</em> the rows that nobody ever had are in front.
+# </details>
+
+# %%
+from reqpool import scenarios
+
+turned = [scenarios.come_and_go(3, 5, *order) for order in (("fifo", "newest first"), ("lifo", "oldest first"))]
+handed_out = [[event.rows[0] for event in trace if event.kind == "alloc" and event.step == 2] for trace in turned]
+assert handed_out[0] == handed_out[1]
+handed_out
 
 # %% [markdown]
 # ## Break it
 #
-# The incident. The row is held *by count* here: the pool knows that it is out, but not whose it is, and no request object remembers that it was given back. Broken: a pool that takes back whatever it is told. Mended: the real one. Both players move together.
+# The incident. The row is held *by count* here, as in step 8 above: the pool knows that it is out, but not whose it is, and no request object remembers that it was given back. Broken: a pool that takes back whatever it is told. Mended: the real one. Both players move together.
 
 # %%
 from reqpool.lab import free_twice
@@ -252,7 +288,7 @@ from reqpool.lab import free_twice
 free_twice()
 
 # %% [markdown]
-# Step 6 is the second free. In the broken pool it passes without a word, and the damage shows later and elsewhere: two requests hold one row, the second prompt overwrites the first, and somebody reads another's text. In the mended one there is a `ValueError` at the very call that was wrong, and then `None` for the request that really must wait.
+# Step 6 is the second free. In the broken pool it passes without a word, and the damage shows later and elsewhere: two requests hold one row, the second prompt overwrites the first, and what one of them recites, under the KV slots, is the other's text. In the mended one there is a `ValueError` at the very call that was wrong, and then `None` for the request that really must wait.
 #
 # All that was taken out is this:
 
@@ -265,8 +301,6 @@ source(FreedTwice, ReqToTokenPool._refuse_to_free)
 # Step 6 and step 14 of both, for size 2 and fifo:
 
 # %%
-from reqpool import scenarios
-
 broken, mended = scenarios.free_twice(FreedTwice), scenarios.free_twice()
 assert (broken[5].kind, mended[5].kind) == ("free", "refuse")
 broken[13].text, mended[13].text
@@ -317,7 +351,7 @@ def refused_apart(free_rows, n):
 
 exercise(
     "must_refuse",
-    "complete the line: `True` when a batch of `n` new requests has to be refused, `free_rows` being the queue.",
+    "complete the line: `True` when a batch of `n` new requests has to be refused, `free_rows` being the list of the free rows.",
     against(refused_apart, [(list(range(1, size + 1)), n) for size in (1, 2, 3) for n in range(5)]),
     hints=["All or nothing: how many rows must there be at least?", "A batch that takes the very last row is fine."],
     solution="""
@@ -345,7 +379,7 @@ from itertools import permutations
 
 
 def given_back(free_rows, rows, reuse):
-    """The real pool, brought to this state: rows 1..k are out, the others wait in order."""
+    """The real pool, brought to this state: rows 1..k are out, the others are free, in order."""
     pool = ReqToTokenPool(len(free_rows) + len(rows), 2, "cpu", reuse=reuse)
     with record(pool) as trace:
         pool.alloc_rows(len(rows))
@@ -355,7 +389,7 @@ def given_back(free_rows, rows, reuse):
 
 exercise(
     "give_back",
-    'return the new queue after `rows` are given back, in the order given; `reuse` is `"fifo"` or `"lifo"`. The queue\'s front is index 0: the next row to be handed out.',
+    'return the free rows after `rows` are given back, in the order given; `reuse` is `"fifo"` or `"lifo"`. Index 0 is the next row to be handed out.',
     against(
         lambda free_rows, rows, reuse: list(given_back(free_rows, rows, reuse).snapshot(2).free),
         [
@@ -377,7 +411,7 @@ exercise(
             return free_rows + rows
         return rows[::-1] + free_rows
     """,
-    praise="Compared with what the pool's own queue says after every possible order of two, three and four rows.",
+    praise="Compared with the free rows of the pool itself after every possible order of two, three and four rows.",
 )
 
 
@@ -393,29 +427,52 @@ check(give_back)
 # ### C. Break the pool
 
 # %% jupyter={"source_hidden": true}
+from collections import Counter
+from contextlib import suppress
+
 from reqpool.notebook import Failure, attempt
 
 
+def played(function, pool):
+    with record(pool) as trace:
+        attempt(function, pool)
+    return trace
+
+
+def first_refused_free(function):
+    """The step at which the real pool refuses to take a row back; None: it never does."""
+    pool = ReqToTokenPool(2, 4, "cpu")
+    with record(pool) as trace, suppress(ValueError):
+        function(pool)
+    steps = enumerate(trace, start=1)
+    return next((k for k, event in steps if (event.kind, event.call) == ("refuse", "free_rows")), None)
+
+
 def two_in_one_row(function):
-    broken = FreedTwice(2, 4, "cpu")
-    with record(broken) as trace:
-        attempt(function, broken)
-    if not any(len(rids) > 1 for k in range(len(trace) + 1) for rids in trace.snapshot(k).owners.values()):
-        return Failure("Play it: no row has two owners at any step.", trace)
-    try:
-        function(ReqToTokenPool(2, 4, "cpu"))
-    except ValueError:
-        return None
-    return Failure("The real pool lets the same calls pass: then it is not the second free that you used.", trace)
+    trace, k = played(function, FreedTwice(2, 4, "cpu")), first_refused_free(function)
+    if k is None:
+        return Failure("The real pool takes all of this: no row is given back a second time.", trace)
+    until = trace.events[:k]
+    taken = {row for event in until if event.kind == "alloc" for row in event.rows}
+    given = Counter(row for event in until if event.kind == "free" for row in event.rows)
+    twice = [row for row in trace[k - 1].rows if row in taken and given[row] > 1]
+    if not twice:
+        return Failure(
+            f"Step {k} gives back a row that was not taken and given back before: wrong, but no second free.", trace
+        )
+    owners = [trace.snapshot(at).owners.get(row, ()) for at in range(k, len(trace) + 1) for row in twice]
+    if not any(len(holders) > 1 for holders in owners):
+        return Failure(f"Row {twice[0]} is given back twice, but it is not handed out to two.", trace)
+    return None
 
 
 exercise(
     "break_it",
-    "with calls on a `FreedTwice(size=2, max_context_len=4)`, make one row be handed out to two requests. On the real pool the same calls have to raise.",
+    "with calls on a `FreedTwice(size=2, max_context_len=4)`, take a row, give it back twice, and so make it be handed out to two, requests or by count. The real pool has to refuse the second free.",
     two_in_one_row,
     hints=[
         "Take a row by count with `alloc_rows(1)`, and free it twice with `free_rows`.",
-        "Then the row is in the queue twice. How many requests must come until both are out? Two rows, first in, first out.",
+        "Then the row is free twice. How many requests must come until both are out? Two rows, first in, first out.",
     ],
     solution="""
     def break_it(pool):
@@ -450,16 +507,16 @@ quiz(
             "it returns `None`, and both rows stay free",
             {
                 "it returns two rows": "No: all or nothing. Two thirds of a batch is no batch.",
-                "it returns `None`, and both rows stay free": "Yes: not now. Nothing has changed.",
                 "it raises `ValueError`": "No: an error is for what is never right. This call may be right in a moment.",
+                "it returns `None`, and both rows stay free": "Yes: not now. Nothing has changed.",
             },
         ),
         (
             "A row is freed and, before anybody else writes, one looks at its cells. What is there?",
             "the slots of the old owner",
             {
-                "zeros": "No: `clear` writes zeros, `free` does not. The length is zero, and that is enough.",
                 "the slots of the old owner": "Yes, stale: beyond the length of the row, which is 0 now.",
+                "zeros": "No: `clear` writes zeros, `free` does not. The length is zero, and that is enough.",
                 "anything": "No: nobody writes on `free`. It is exactly what was there.",
             },
         ),
@@ -467,9 +524,9 @@ quiz(
             "A row is freed twice, and nobody notices. When does it hurt?",
             "when two later requests get that row",
             {
-                "at once": "No: the second free changes one list. That is why such a fault is hard to find.",
+                "at once": "No: the second free changes only the list of free rows. That is why such a fault is hard to find.",
                 "when two later requests get that row": "Yes: far away from the mistake. Hence the check at the call itself.",
-                "never: the row is free anyway": "It is in the queue twice, so it will be handed out twice.",
+                "never: the row is free anyway": "It stands among the free rows twice, so it will be handed out twice.",
             },
         ),
     ]
@@ -492,6 +549,6 @@ quiz(
 #
 # ## Summary
 #
-# Rows come from a queue, all or nothing. `None` means *not now*, an exception *never right*. `free` sets lengths to zero and leaves the cells. A row is free or handed out, exactly once: whoever frees twice hurts somebody else, later.
+# Free rows are handed out in their order, all or nothing. `None` means *not now*, an exception *never right*. `free` sets lengths to zero and leaves the cells. A row is free or handed out, exactly once: whoever frees twice hurts somebody else, later.
 #
 # Words: [chapter 00](00_start_here.ipynb#Words). **Next:** chapter 03, *Chunked prefill*: a long prompt keeps its row between its pieces.

@@ -57,7 +57,7 @@ def come_and_go(size: int, num_requests: int, reuse: str = "fifo", frees: str = 
         trace.step = 2
         for req in waiting or [Req(_rid(num_requests))]:
             if pool.alloc([req]):
-                pool.append(req, slots.take(1))
+                pool.append(req, slots.take(2))
     return trace
 
 

@@ -28,7 +28,9 @@ def two_owners(guarded: bool = False, shared: int = 2) -> Trace:
         trace.step = 1
         slot = live_slots(pool, a.req_pool_idx)[shared]
         letters.give_back([slot])  # the fault: a still holds it
-        trace.emit("note", rid="a", rows=[1], text=f"slot {slot} is put on the list of free slots; row 1 still says it")
+        trace.emit(
+            "note", rid="a", rows=[1], text=f"slot {slot} goes to the KV allocator's free slots; row 1 still says it"
+        )
         slots = letters.take(3)
         with suppress(ValueError):  # the guard's refusal is in the trace
             pool.append(b, slots)

@@ -68,8 +68,15 @@ def recite(trace: Trace, pool: ReqToTokenPool, letters: Letters, req: Any, wante
 
 
 def tell(trace: Trace, rid: str, row: int, got: str, wanted: str) -> None:
-    wrong = [(row, i) for i, letter in enumerate(got) if wanted[i : i + 1] != letter]
+    """What a request reads, said as an event; the player keeps it under the table until the request reads again."""
+    wrong = [i for i, letter in enumerate(got) if wanted[i : i + 1] != letter]
     verdict = "as it wrote it" if got == wanted else f'but it wrote "{wanted}"'
-    trace.emit(
-        "note", rid=rid, rows=[row], text=f'request {rid} reads "{got}" through row {row}, {verdict}', wrong=wrong
-    )
+    text = f'request {rid} reads "{got}" through row {row}, {verdict}'
+    said = {line[0]: line for line in last_texts(trace)} | {rid: (rid, got, wrong)}
+    cells = [(row, i) for i in wrong]
+    trace.emit("note", rid=rid, rows=[row], text=text, wrong=cells, texts=tuple(said.values()))
+
+
+def last_texts(trace: Trace) -> tuple[tuple[str, str, tuple[int, ...]], ...]:
+    """(label, text, wrong indices) of everybody who has read by now."""
+    return next((facts["texts"] for event in reversed(trace.events) if "texts" in (facts := dict(event.facts))), ())

@@ -11,6 +11,7 @@ from reqpool.faulty import FreedTwice
 from reqpool.lab import Lab
 from reqpool.notebook import FramedPlayer
 from reqpool.player import Player
+from reqpool.player.tape import encode
 
 LABS = {
     "follow": lab.follow,
@@ -107,6 +108,23 @@ def test_players_side_by_side_are_a_group_of_their_own() -> None:
     groups = [{one.group for one in players(pair)} for pair in (first, second)]
     assert [len(group) for group in groups] == [1, 1]
     assert groups[0] != groups[1] and "" not in groups[0]
+
+
+def test_framed_players_side_by_side_stand_in_one_frame_where_they_move_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("REQPOOL_STATIC", "1")
+    pair = lab.side_by_side(scenarios.two_owners(), scenarios.two_owners(guarded=True), ("left", "right"))
+    (frame,) = (one for one in everything_in(pair) if isinstance(one, widgets.HTML) and "<iframe" in one.value)
+    assert frame.value.count("group: &quot;together&quot;") == 2
+    assert encode(pair.players[0].trace) in frame.value and encode(pair.players[1].trace) in frame.value
+    pair.players[1].trace = scenarios.stale_cells()
+    assert encode(scenarios.stale_cells()) in frame.value and encode(scenarios.two_owners()) in frame.value
+    assert "group: &quot;&quot;" in texts(lab.player(scenarios.stale_cells())), "alone it is in no group"
+
+
+def test_no_number_of_the_tiny_kv_cache_is_minus_zero() -> None:
+    assert not any((values == 0).logical_and(values.signbit()).any() for values in lab.kv_cache())
 
 
 def test_follow_names_the_slot_that_the_table_holds() -> None:

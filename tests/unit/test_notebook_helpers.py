@@ -4,12 +4,14 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 
 import ipywidgets as widgets
 import pytest
 
-from reqpool import ReqToTokenPool, notebook, scenarios
+from reqpool import Req, ReqToTokenPool, notebook, scenarios
 from reqpool.faulty import FreedTwice
 from reqpool.notebook import Failure, against, check, exercise, predict, prose, quiz, source
 from reqpool.player import Player
@@ -23,8 +25,14 @@ def told(box: widgets.Widget) -> str:
     return " ".join([own, *(told(child) for child in getattr(box, "children", ()))])
 
 
+def everything_in(box: widgets.Widget) -> Iterator[widgets.Widget]:
+    yield box
+    for child in getattr(box, "children", ()):
+        yield from everything_in(child)
+
+
 def has_player(box: widgets.Widget) -> bool:
-    return isinstance(box, Player) or any(has_player(child) for child in getattr(box, "children", ()))
+    return any(isinstance(one, Player) for one in everything_in(box))
 
 
 # ---- set-up --------------------------------------------------------------------------------------------------------
@@ -103,6 +111,23 @@ def test_the_reveal_stays_locked_until_an_answer_is_committed() -> None:
     question.button.click()
     assert question.committed == "row 1"
     assert "because" in told(question) and has_player(question)
+
+
+def shown_player(box: widgets.Widget) -> Player:
+    (found,) = (one for one in everything_in(box) if isinstance(one, Player))
+    return found
+
+
+def test_a_trace_is_shown_at_its_outcome(doubling: str) -> None:
+    question = make_prediction(scenarios.alloc_and_free())
+    question.choices.value = "row 1"
+    question.commit()
+    assert shown_player(question).step == 12
+
+    def double(n: int) -> int:
+        return n * n
+
+    assert shown_player(check(double)).step == 5
 
 
 def test_prediction_and_outcome_stand_side_by_side() -> None:
@@ -204,6 +229,26 @@ def test_a_number_is_no_truth_value() -> None:
     assert "Not yet" in told(check(truth))
 
 
+@pytest.mark.parametrize("answer", [[1, 2], (1, 2), deque([1, 2]), range(1, 3)])
+def test_any_sequence_of_the_same_items_in_the_same_order_will_do(answer: object) -> None:
+    exercise("in_order", "in order", against(lambda: [1, 2], [()]), [], "")
+
+    def in_order() -> object:
+        return answer
+
+    assert "Right." in told(check(in_order))
+
+
+@pytest.mark.parametrize("answer", [[2, 1], [1], [1.0, 2], [True, 2], {1, 2}, "12", None])
+def test_other_items_or_another_order_will_not(answer: object) -> None:
+    exercise("in_order", "in order", against(lambda: [1, 2], [()]), [], "")
+
+    def in_order() -> object:
+        return answer
+
+    assert "Not yet" in told(check(in_order))
+
+
 def test_the_learner_s_own_exception_is_shown_not_swallowed() -> None:
     def double(n: int) -> int:
         return n.twice
@@ -267,6 +312,86 @@ def test_the_solutions_of_a_chapter_pass_its_own_checks(path: Path) -> None:
         assert "Not attempted" in told(check(chapter.space[name]))
         exec(textwrap.dedent(solution), chapter.space)
         assert "Right." in told(check(chapter.space[name])), name
+
+
+FIRST = [path for path in SOURCES if path.stem[:2] in ("00", "01", "02")]
+
+
+@pytest.mark.parametrize("path", FIRST, ids=lambda path: path.stem)
+def test_the_right_answers_of_a_chapter_do_not_all_stand_at_the_same_place(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places: dict[str, list[int]] = {"predict": [], "quiz": []}
+
+    def asked(question: str, choices: list[str], answer: str, **_: object) -> None:
+        places["predict"].append(choices.index(answer))
+
+    monkeypatch.setattr(notebook, "predict", asked)
+    monkeypatch.setattr(
+        notebook, "quiz", lambda asked: places["quiz"].extend(list(choices).index(right) for _, right, choices in asked)
+    )
+    Notebook(path)
+    assert len(set(places["quiz"])) == 3
+    assert len(set(places["predict"])) == len(places["predict"]) >= 1
+
+
+def freed_once(pool: ReqToTokenPool) -> None:
+    pool.free_rows(pool.alloc_rows(1))
+    pool.alloc_rows(2)
+
+
+def never_taken(pool: ReqToTokenPool) -> None:
+    pool.free_rows(1)
+    pool.alloc([Req("x"), Req("y")])
+    pool.alloc([Req("z")])
+
+
+def handed_out_to_one(pool: ReqToTokenPool) -> None:
+    pool.free_rows(pool.alloc_rows(1))
+    pool.free_rows(1)
+    pool.alloc([Req("x"), Req("y")])
+
+
+def by_count(pool: ReqToTokenPool) -> None:
+    pool.free_rows(pool.alloc_rows(1))
+    pool.free_rows(1)
+    for _ in range(3):
+        pool.alloc_rows(1)
+
+
+def the_first_holder_again(pool: ReqToTokenPool) -> None:
+    pool.free_rows(pool.alloc_rows(1))
+    pool.alloc([Req("x"), Req("y")])
+    pool.free_rows(1)
+    pool.alloc([Req("z")])
+
+
+def rightly_freed_in_between(pool: ReqToTokenPool) -> None:
+    pool.free_rows(pool.alloc_rows(1))
+    pool.alloc_rows(2)
+    pool.free_rows(1)
+    pool.free_rows(1)
+    pool.alloc_rows(2)
+
+
+@pytest.mark.parametrize(
+    ("calls", "verdict"),
+    [
+        (freed_once, "no row is given back a second time"),
+        (never_taken, "no second free"),
+        (handed_out_to_one, "not handed out to two"),
+        (by_count, "Right."),
+        (the_first_holder_again, "Right."),
+        (rightly_freed_in_between, "Right."),
+    ],
+)
+def test_chapter_02_praises_a_second_free_and_two_owners_and_nothing_less(calls, verdict: str) -> None:
+    Notebook(next(path for path in SOURCES if path.stem.startswith("02")))
+
+    def break_it(pool: ReqToTokenPool) -> None:
+        calls(pool)
+
+    assert verdict in told(check(break_it))
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)

@@ -7,6 +7,7 @@ import pytest
 from reqpool import scenarios
 from reqpool.faulty import FreedTwice, NoPaddingRow, NoResetOnReuse
 from reqpool.player.tape import tape
+from reqpool.pool import ReqToTokenPool
 from reqpool.trace import Trace
 from reqpool.views import text_view
 
@@ -66,6 +67,12 @@ def test_come_and_go_refuses_exactly_those_for_whom_there_is_no_row() -> None:
             assert len(refused) == max(0, num_requests - size)
 
 
+def test_come_and_go_gives_everybody_with_a_row_two_tokens() -> None:
+    for size, num_requests in ((1, 1), (3, 5), (6, 8)):
+        appended = [event for event in scenarios.come_and_go(size, num_requests) if event.kind == "append"]
+        assert appended and {len(event.change.cells) for event in appended} == {2}
+
+
 def test_come_and_go_hands_rows_out_again_in_the_order_they_came_back() -> None:
     for frees, fifo in (("oldest first", 1), ("newest first", 3), ("every other first", 1)):
         trace = scenarios.come_and_go(3, 4, "fifo", frees)
@@ -119,6 +126,30 @@ def test_a_late_write_is_reset_or_spoils_the_next_request() -> None:
     assert (mended.snapshot(k).owners, mended.snapshot(k).verified[1]) == ({}, 1)
     assert (mended.snapshot(len(mended)).verified[1], wrong(mended)) == (3, [])
     assert (broken.snapshot(len(broken)).verified[1], wrong(broken)) == (4, [(1, 0), (1, 1), (1, 2)])
+
+
+def texts(trace: Trace) -> list[tuple]:
+    """What stands under the table after each event that says something new of it."""
+    return [facts["texts"] for event in trace if "texts" in (facts := dict(event.facts))]
+
+
+def test_what_is_recited_stands_under_the_table_until_it_is_recited_anew() -> None:
+    assert texts(scenarios.two_owners()) == [
+        (("a", "hello", ()),),
+        (("a", "hewlo", (2,)),),
+        (("a", "hewlo", (2,)), ("b", "wow", ())),
+    ]
+    assert texts(scenarios.two_owners(guarded=True))[-1] == (("a", "hello", ()),)
+    assert texts(scenarios.stale_cells(by_length=False))[-1] == (("a", "horse", ()), ("b", "dogse", (3, 4)))
+
+
+@pytest.mark.parametrize("pool_class", [FreedTwice, ReqToTokenPool])
+def test_after_a_second_free_the_text_of_everybody_with_a_row_stands_there(pool_class) -> None:
+    trace = scenarios.free_twice(pool_class)
+    said = {label: (text, wrong) for label, text, wrong in texts(trace)[-1]}
+    with_row = {rid for rids in trace.snapshot(len(trace)).owners.values() for rid in rids}
+    assert said.keys() == with_row
+    assert any(wrong for _, wrong in said.values()) == (pool_class is FreedTwice)
 
 
 def test_a_slot_in_two_rows_spoils_a_text_and_the_guard_refuses_it() -> None:
