@@ -12,6 +12,7 @@ import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -19,7 +20,11 @@ from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import find_browser
+import nbformat
 import torch
+from nbclient import NotebookClient
+from playwright.sync_api import sync_playwright
 
 from reqpool import Req, ReqToTokenPool, Trace, record
 from reqpool.kv import flatten_rows
@@ -42,9 +47,8 @@ def main() -> None:
     skip_browser = parser.parse_args().skip_browser
     torch.set_num_threads(1)
     print(f"{date.today()}, {machine()}. This takes some minutes; a line appears when it is measured.")
-    parts = [by_request, by_count, flatten, import_time, azure, trace_size, recording] + (
-        [] if skip_browser else [browser]
-    )
+    parts = [by_request, by_count, flatten, import_time, azure, trace_size, recording, chapters]
+    parts += [] if skip_browser else [labs, browser]
     widths = (66, 44, 30)
     print("  ".join(head.ljust(width) for head, width in zip(("what", "measured", "target"), widths, strict=True)))
     missed = 0
@@ -316,7 +320,77 @@ def recording() -> Iterator[Line]:
     yield Line("  a recorded call on average", f"{each:.0f} us", "under 40 us", each < 40)
 
 
-# ---- the browser ---------------------------------------------------------------------------------------------------
+# ---- the course ----------------------------------------------------------------------------------------------------
+
+PEAK = "import resource; print('peak kB', resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+
+
+def chapters() -> Iterator[Line]:
+    for path in sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb")):
+        notebook = nbformat.read(path, as_version=4)
+        notebook.cells.append(nbformat.v4.new_code_cell(PEAK))
+        began = time.perf_counter()
+        quiet = ["--log-level=40"]
+        where = {"metadata": {"path": str(path.parent)}}
+        NotebookClient(notebook, kernel_name="python3", extra_arguments=quiet, resources=where).execute()
+        seconds = time.perf_counter() - began
+        peak = int(notebook.cells[-1].outputs[0].text.split()[-1]) / (1e6 if sys.platform == "darwin" else 1e3)
+        verdict = seconds <= 15 and peak <= 700
+        yield Line(f"{path.stem}, run headless", f"{seconds:.1f} s, {peak:.0f} MB", "at most 15 s, 700 MB", verdict)
+
+
+LABS = ("table_cost", "come_and_go", "in_chunks", "freed_between", "waiting_times", "dummy_entries", "late_step")
+CHANGE = """async (key) => {
+  const handle = document.querySelector(".noUi-handle");
+  const shown = [...document.querySelectorAll(".reqpool-player, .widget-html-content")];
+  handle.focus();
+  return await new Promise((done) => {
+    const began = performance.now();
+    const frame = () => new Promise(requestAnimationFrame);
+    const watch = new MutationObserver(async () => {
+      watch.disconnect();
+      await frame();
+      await frame();
+      done(performance.now() - began);
+    });
+    for (const e of shown) watch.observe(e, { childList: true, subtree: true, characterData: true, attributes: true });
+    handle.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+    setTimeout(() => done(NaN), 5000);
+  });
+}"""
+
+
+def labs() -> Iterator[Line]:
+    """The first slider of each live experiment, moved by its key, to the second frame after the picture changed."""
+    sys.path.insert(0, str(ROOT))
+    from tests.browser.lab import Lab
+    from tests.browser.latency import FLAGS, jupyter_home
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        jupyter_home(Path(folder)) as home,
+        Lab(Path(folder), home) as lab,
+        sync_playwright() as playwright,
+    ):
+        browser = playwright.chromium.launch(executable_path=find_browser.find(), args=FLAGS)
+        for name in LABS:
+            page = browser.new_page(viewport={"width": 1500, "height": 1300})
+            lab.open(page, lab.write(f"{name}.ipynb", f"from reqpool.lab import {name}\n{name}()")).run_all()
+            page.wait_for_selector(".noUi-handle")
+            page.wait_for_timeout(1000)
+            times = []
+            for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "ArrowLeft") * 3:
+                times.append(page.evaluate(CHANGE, key))
+                page.wait_for_timeout(300)
+            page.close()
+            ms = statistics.median(times)
+            yield Line(
+                f"{name}: slider to the new picture, JupyterLab", f"median {ms:.0f} ms", "at most 150 ms", ms <= 150
+            )
+        browser.close()
+
+
+# ---- the player ----------------------------------------------------------------------------------------------------
 
 
 def browser() -> Iterator[Line]:
