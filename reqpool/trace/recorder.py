@@ -359,6 +359,8 @@ def _need_pool(pool: Any) -> None:
     for name, dtype in DTYPES.items():
         if (found := getattr(pool, name).dtype) != dtype:
             raise TypeError(f"record wants a pool whose {name} is {dtype}, got {found}")
+    if pool.req_to_token.is_meta:
+        raise TypeError(f"record wants a pool whose tensors hold numbers, got {pool!r}")
 
 
 def _subject_keyword(name: str, method: Callable[..., Any]) -> str:
