@@ -1019,6 +1019,6 @@ def test_a_clear_that_releases_nobody_leaves_its_owners_in_sight() -> None:
 
 def test_a_pool_without_numbers_is_refused_in_one_sentence():
     pool = ReqToTokenPool(2, 4, device="meta")
-    with pytest.raises(TypeError, match="wants a pool whose tensors hold numbers.*device=meta"), record(pool):
+    with pytest.raises(TypeError, match=r"wants a pool whose tensors hold numbers.*device=meta"), record(pool):
         pass
     assert "alloc" not in vars(pool)
