@@ -69,7 +69,6 @@ from reqpool.notebook import player
 from reqpool.scenarios import alloc_and_free
 
 story = alloc_and_free()
-assert not any(any(story.snapshot(k).verified) for k in range(len(story) + 1))
 player(story, step=4)
 
 # %% [markdown]
@@ -161,7 +160,7 @@ predict(
 # This is the player. Try each of these once:
 #
 # - **Step forward** and **Step back**; the sentence on top says what has just happened, the thick outline where.
-# - Drag the line with the marks; press **Play**. Each mark is one event, in the colour of its request: tall where a row is taken or given back or somebody is refused, short where cells or lengths are written, dashed where a row is given back.
+# - Drag the line with the marks; press **Play**. Each mark is one event, in the colour of its request: tall where a row is taken, refused (thick) or given back (dashed), short where cells or lengths are written or something is said.
 # - The keyboard: click the sentence on top, or come to the player with Tab. Left and Right step, Home and End jump, Space plays. Enter goes into the table; arrow keys move from cell to cell there, and Escape leaves it.
 # - Click a cell, and press Right: it still steps. Only Enter goes into the table.
 # - Point at a slot below the table: the cells that name it light up.
@@ -189,6 +188,7 @@ show(story)
 # %%
 refused = story[4]
 assert refused.kind == "refuse" and not refused.change
+assert not any(any(story.snapshot(k).verified) for k in range(len(story) + 1))
 assert story.snapshot(6).alloced[1] == 0 and story.snapshot(6).table[1].any()
 story.snapshot(6).free, story[6].rows
 
