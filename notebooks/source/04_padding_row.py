@@ -375,6 +375,66 @@ said
 assert said == ("xyzxyzxyz", hurt.recited["a"])
 
 # %% [markdown]
+# ## A hundred requests as they came
+#
+# Four letters a request and two requests at a time are easy to watch. Is the padding row needed on a real day? Here are the first hundred requests of an hour of a chat service: the Azure LLM inference trace 2023, conversation (Patel et al., *Splitwise*, ISCA 2024; CC BY 4.0; its first 100 rows, made smaller). Where the file is not on this machine, a synthetic stream with its percentiles stands in, and its name says so.
+
+# %%
+from reqpool.workloads import stream
+
+arrivals = stream("azure-conversation").first(100)
+arrivals.label, arrivals[0], arrivals[1]
+
+# %% [markdown]
+# **Made smaller**, so that one can read them: prompts are divided by 128 and clipped to 2 to 12 letters, outputs are divided by 16 and clipped to 1 to 24. The order is kept. One engine step stands for 16 short ones of 6 ms, so arrivals are divided by 0.096 s. The letters are made up, from a seed: the trace has none. The first five, as step of arrival, prompt, output:
+
+# %%
+from reqpool.scenarios import real_requests
+
+[(one.arrival, one.prompt, one.max_new_tokens) for one in real_requests.small_requests(arrivals)[:5]]
+
+# %% [markdown]
+# Three runs of the whole engine: eight rows, graphs of 1, 2, 4 and 8 entries, and a step that writes a cell for its dummies, as LightLLM's does. The third run has a graph for *every* batch size.
+
+# %%
+runs = real_requests.padding_runs(arrivals)
+
+# %% [markdown]
+# Each square is a request. A **cross**: it recites wrongly. A **dot**: a dummy entry wrote into its row, and it recites rightly all the same.
+
+# %% jupyter={"source_hidden": true}
+from reqpool.notebook import note
+from reqpool.views import charts
+
+told = real_requests.told_of_padding(runs)
+drawing = charts.svg(charts.requests_hurt({name: run.marks for name, run in runs.items()}), told.replace("**", ""))
+page = "max-width: 760px; color: var(--jp-content-font-color1, inherit)"
+text_box(f'<div style="{page}">{drawing}</div>{note(prose(told).replace(chr(10), "<br>"))}')
+
+# %% [markdown]
+# One of them, what it recites above what it should:
+
+# %%
+hurt_most = runs["no padding row"].longest_wrong()
+print(hurt_most.output, hurt_most.expected, sep="\n")
+
+# %% [markdown]
+# **What follows.** With the padding row nobody is hurt. Without it most requests are not hurt either: only who has row 0 can be, and only while a step is not full. With a graph for every batch size no step has a dummy entry, so the fault is there and hurts nobody. That is luck by configuration, and it ends with the first batch that does not fit.
+
+# %%
+with_row, without, all_full = runs.values()
+assert not with_row.wrong and not with_row.touched and not all_full.wrong and all_full.had_row_0
+assert without.wrong.keys() <= without.touched <= without.had_row_0 and without.wrong
+assert {indices[0] for indices in without.wrong.values()} == {1}  # always the second letter first
+
+# %% [markdown]
+# ### What did you see?
+#
+# <details><summary>Dummy entries wrote into the rows with a dot. Why do those requests recite rightly?</summary>
+# Our model reads position 1 once, for its second letter. Whose cell is overwritten later never looks there again, and who wants one letter only never does. A trained model attends to all positions in every step: it would read the wrong slot each time.
+# </details>
+
+# %% [markdown]
 # ## Build it
 #
 # ### A. Complete a line
@@ -583,7 +643,7 @@ quiz(
 # | TokenSpeed | row 0; for some drafters the row after the last | 1; its dummy slot | state goes to the row after the last. The tail is reset at every step |
 # | mini-sglang | the last row, which belongs to a dummy request and is filled with the dummy slot | 1; the dummy slot | |
 # | LightLLM | the last row | 2; a slot after the last one | the cell at position 1 of that row |
-# | vLLM | no row of the table | 0; slot -1, which the store kernels skip | |
+# | vLLM | no row is kept for it: its block table says block 0, which nobody gets | 0; slot -1, which the store kernels skip | |
 #
 # ## Summary
 #

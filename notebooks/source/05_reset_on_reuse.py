@@ -332,6 +332,74 @@ assert list(only_reset.wrong) == list(only_check.wrong) == ["c"] and not both.wr
 # Left out here, to keep the story readable: only the *length* of a's step comes late, K and V of its tokens do not. And the check is made by the host thread that issues the write. A kernel that is queued already asks nobody: it would need a copy of the count on the device, or a fence.
 
 # %% [markdown]
+# ## A hundred requests as they came
+#
+# The story above was written for its slider. Does it happen by itself? Here are the first hundred requests of an hour of a chat service: the Azure LLM inference trace 2023, conversation (Patel et al., *Splitwise*, ISCA 2024; CC BY 4.0; its first 100 rows, made smaller). Where the file is not on this machine, a synthetic stream with its percentiles stands in, and its name says so.
+
+# %%
+from reqpool.workloads import stream
+
+arrivals = stream("azure-conversation").first(100)
+arrivals.label
+
+# %% [markdown]
+# **Made smaller**, so that one can read them: prompts are divided by 128 and clipped to 2 to 12 letters, outputs are divided by 16 and clipped to 1 to 24. The order is kept. One engine step stands for 16 short ones of 6 ms, so arrivals are divided by 0.096 s. The letters are made up, from a seed.
+#
+# The engine runs in overlap: the schedule lane is one step ahead. That a request is at its end is known when its last letter comes, and by then its next step is launched. So every request that ends leaves **one late step**, and so does every request that is retracted. Rows and slots are scarce, eight and 64, and rows are handed out last in, first out.
+
+# %%
+from reqpool.scenarios import real_requests
+
+runs = real_requests.late_runs(arrivals)
+
+# %% [markdown]
+# Each square is a request. A **cross**: it recites wrongly. A **dot**: in some step its row said a wrong start position, and it recites rightly all the same.
+
+# %% jupyter={"source_hidden": true}
+from reqpool.notebook import note, prose, text_box
+from reqpool.views import charts
+
+told = real_requests.told_of_late(runs)
+drawing = charts.svg(charts.requests_hurt({name: run.marks for name, run in runs.items()}), told.replace("**", ""))
+page = "max-width: 760px; color: var(--jp-content-font-color1, inherit)"
+text_box(f'<div style="{page}">{drawing}</div>{note(prose(told).replace(chr(10), "<br>"))}')
+
+# %% [markdown]
+# One of them, what it recites above what it should:
+
+# %%
+hurt_most = runs["generation check alone"].longest_wrong()
+print(hurt_most.output, hurt_most.expected, sep="\n")
+
+# %% [markdown]
+# **What follows.** Both moments come by themselves, row free and row handed out again. So each safeguard alone leaves somebody hurt, and the two together leave nobody. Most wrong starts are not heard: nearly every late step has one token, so the next owner starts one position too far on. It writes there, reads there, and its next cell is reserved already.
+
+# %%
+guarded, *others = runs.values()
+assert not guarded.wrong and not guarded.touched and all(run.wrong for run in others)
+assert guarded.num_retracted and {where for where, _ in guarded.landed} == {"between", "after"}
+assert all(len(run.touched - run.wrong.keys()) > len(run.touched) / 2 for run in others)
+assert sum(n for (_, tokens), n in guarded.landed.items() if tokens == 1) > 0.9 * sum(guarded.landed.values())
+
+# %% [markdown]
+# How many keys does a request find, in its own row, for the position it looks for? Of the first wrong letters of each run:
+
+# %%
+from collections import Counter
+
+{name: dict(Counter(run.found.values())) for name, run in runs.items()}
+
+# %% [markdown]
+# *None*: K went to another slot, or somebody else's step has written over it (a `·` in a text: nothing was found). *Two*: the owner has skipped a cell, so its slot still holds K and V of whoever had it before, and they answer, too. *One*: there is a key, and the letter is another's.
+
+# %% [markdown]
+# ### What did you see?
+#
+# <details><summary>A test that compares texts finds only the crosses. What would find the dots as well?</summary>
+# Comparing the two lengths of a row: a request that starts at a wrong position has a verified length that its tokens do not explain. FluentLLM's check looks for it where it is simplest: when the engine is idle, every length but row 0's must be zero.
+# </details>
+
+# %% [markdown]
 # ## Build it
 #
 # ### A. Complete a line
@@ -515,7 +583,7 @@ quiz(
 #
 # | engine | what may come late | what guards it |
 # | --- | --- | --- |
-# | SGLang-FluentLLM | the forward thread adds to `verified_lens` after its step; the next step's write positions start at that length | **reset**: zeroed at free and again at alloc; an idle check warns when a length of any row but 0 is not zero. A release can also be delayed on request |
+# | SGLang-FluentLLM | the forward thread adds to `verified_lens` after its step; the next step's write positions start at that length (prefill *sets* it, to the length of the prefix) | **reset**: zeroed at free and again at alloc; an idle check warns when a length of any row but 0 is not zero. A release can also be delayed on request |
 # | TokenSpeed, older Python pool | the same design; in the live engine nothing constructs it any more | **reset** at free and again at alloc |
 # | TokenSpeed, in C++ | per-row side tables | lengths are *set* from the prefix length when a prefill chunk starts; rows are handed on by handles that can only be moved |
 # | SGLang | values relayed from step to step, by row | **generation**: a count per row goes up at alloc (pull 30261, 2026-07-12), and readers drop values of an older one. **Fence**: the schedule stream waits before it writes a reused row's values (pull 35748, merged 2026-08-21) |

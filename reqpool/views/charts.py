@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from reqpool.serving.chunk_times import Step, longest_wait, prefill_steps, time_to_first_token
-from reqpool.views.theme import INK, OWNER_COLOURS, OWNER_TINTS, QUIET
+from reqpool.views.theme import BACKGROUND, INK, OWNER_COLOURS, OWNER_TINTS, QUIET, WRONG
 
 CELL_BYTES = 4  # int32
 INT32_CELLS = 2**31  # from here on a flat int32 index does not reach every cell
@@ -218,3 +218,40 @@ def _time_line(axes: Axes, steps: Sequence[Step]) -> None:
 def _open(axes: Axes) -> None:
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
+
+
+# ---- real requests ---------------------------------------------------------------------------------------------------
+
+MARKS = {  # a colour, and a sign in another
+    "right": (OWNER_TINTS[0], "", ""),
+    "touched": (OWNER_TINTS[4], "o", OWNER_COLOURS[1]),
+    "wrong": (WRONG, "x", BACKGROUND),
+}
+PER_LINE = 50
+
+
+def requests_hurt(runs: Mapping[str, Sequence[str]]) -> Figure:
+    """For each run a square per request, in order of arrival, 50 a line, by its word: right, touched or wrong."""
+    lines = [
+        (name if start == 0 else "", marks, start)
+        for name, marks in runs.items()
+        for start in range(0, len(marks), PER_LINE)
+    ]
+    figure = Figure(figsize=(7.6, 0.55 + 0.3 * len(lines)))
+    figure.subplots_adjust(left=0.28, right=0.99, bottom=0.45 / figure.get_figheight(), top=0.99)
+    axes = figure.subplots()
+    for y, (_, marks, start) in enumerate(lines):
+        for mark, (colour, sign, sign_colour) in MARKS.items():
+            places = [x for x, word in enumerate(marks[start : start + PER_LINE]) if word == mark]
+            axes.broken_barh([(x + 0.06, 0.88) for x in places], (y - 0.36, 0.72), facecolor=colour)
+            if sign:
+                axes.plot([x + 0.5 for x in places], [y] * len(places), sign, color=sign_colour, markersize=3.5)
+    axes.set_xlim(0, PER_LINE)
+    axes.set_ylim(len(lines) - 0.5, -0.5)
+    axes.set_yticks(range(len(lines)), [name for name, *_ in lines])
+    axes.set_xticks([])
+    axes.set_xlabel("each square a request, in order of arrival")
+    axes.tick_params(length=0)
+    for side in axes.spines:
+        axes.spines[side].set_visible(False)
+    return figure
