@@ -5,7 +5,12 @@
     forward                  batch 1      batch 2        K, V, letters, verified lengths: one step late
 
 In overlap the schedule lane is one step ahead, so a request can end while its next step is already launched, and what
-that step writes comes late. No threads: the order of things is the same every time.
+that step writes comes late: into a row that is free, or into one that somebody has by now. A late `+= 1` that comes
+alone does no harm there: the new owner's steps all begin one position further on, at cells that the schedule lane, one
+step ahead, has written by then. When else a late write could land, and the fence, are an experiment's:
+`reqpool.scenarios.experiments.late`.
+
+No threads: the order of things is the same every time.
 """
 
 from __future__ import annotations
@@ -62,16 +67,22 @@ class Engine:
 
     def add(self, req: Request) -> Request:
         """Queue a request; see `Scheduler.add` for what is refused."""
-        self.model.tokens(req.prompt, f"the prompt of request {req.rid!r}")
+        self.model.check_prompt(req.prompt, req.rid)
         self.scheduler.add(req)
         return req
 
     def run(self, max_steps: int = 10_000) -> None:
-        """Step until all requests have ended."""
+        """Step until all requests have ended.
+
+        Raises:
+            RuntimeError: they cannot, and which limit it is; or not within so many steps.
+        """
+        lane = self.scheduler
         for _ in range(max_steps):
             if not self.step():
+                if not lane.idle:
+                    raise RuntimeError(f"nothing can run, {lane.stuck()}")
                 return
-        lane = self.scheduler
         raise RuntimeError(f"{len(lane.running)} running, {len(lane.waiting)} waiting requests after {max_steps} steps")
 
     def step(self) -> bool:
@@ -106,7 +117,11 @@ class Engine:
         return letters
 
     def _prefill(self, entry: Entry) -> str | None:
-        """Not in a graph: prompt chunks have every length. It starts where the *device* says, at verified_len."""
+        """Not in a graph: prompt chunks have every length. It starts where the *device* says, at verified_len.
+
+        FluentLLM sets `verified_lens` to the prefix length at prefill, so a late write before it does no harm there;
+        here prefill reads it, as every later step does.
+        """
         pool, row, n = self.pool, entry.row, entry.num_tokens
         text = entry.req.text[entry.start : entry.start + n]
         start = int(pool.verified_lens[row])
@@ -126,6 +141,12 @@ class Engine:
         return LETTERS[token]
 
     def _decode(self, entries: list[Entry]) -> list[str]:
+        """In parts, where more run than the largest graph has entries."""
+        most = self.runner.graph_sizes[-1]
+        parts = [entries[i : i + most] for i in range(0, len(entries), most)]
+        return [letter for part in parts for letter in self._decode_part(part)]
+
+    def _decode_part(self, entries: list[Entry]) -> list[str]:
         rows = torch.tensor([entry.row for entry in entries], device=self.pool.device)
         positions = self.pool.verified_lens[rows].long()
         periods = torch.tensor([len(entry.req.prompt) for entry in entries], device=self.pool.device)

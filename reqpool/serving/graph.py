@@ -19,7 +19,7 @@ from collections.abc import Callable
 import torch
 
 from reqpool.kv import flatten_rows
-from reqpool.pool import ReqToTokenPool
+from reqpool.pool import ReqToTokenPool, _integer
 from reqpool.serving.recite import LETTERS, Recite
 from reqpool.serving.requests import no_fact
 
@@ -32,7 +32,8 @@ class GraphRunner:
 
     Args:
         graph_sizes: the batch sizes there is a graph for; a step takes the smallest that fits.
-        padding_row, dummy_len, dummy_slot: what a dummy entry carries.
+        padding_row, dummy_len, dummy_slot: what a dummy entry carries. Slot -1: it stores nothing, and may then have
+            length 0, which reads nothing.
         writes: what the step writes for its dummies, besides K and V at their slot:
             "slot"    nothing more (SGLang: the schedule lane has written the cells, lengths go up for live rows only)
             "cell"    cell [row, seq_len - 1] of every entry (LightLLM's decode kernel, with dummy_len 2)
@@ -41,6 +42,8 @@ class GraphRunner:
             once for each row (torch's `+=` on a repeated row).
         refresh_tail: reset the dummy part of the buffers before every replay. Without it the rows of an earlier,
             larger batch are still there (sglang pull 26292).
+    Raises:
+        ValueError, TypeError: a setting that no step could run with.
     """
 
     def __init__(
@@ -56,12 +59,16 @@ class GraphRunner:
         refresh_tail: bool = True,
         on_fact: Callable[..., None] = no_fact,
     ) -> None:
-        if not graph_sizes or min(graph_sizes) < 1:
+        self.graph_sizes = tuple(sorted(_integer("each of graph_sizes", size) for size in graph_sizes))
+        if not self.graph_sizes or self.graph_sizes[0] < 1:
             raise ValueError(f"graph_sizes must be at least 1 each, got {graph_sizes}")
-        self.pool, self.model, self.on_fact = pool, model, on_fact
-        self.graph_sizes = tuple(sorted(graph_sizes))
         if writes not in WRITES:
             raise ValueError(f"writes must be one of {', '.join(WRITES)}, got {writes!r}")
+        reads_nothing = dummy_slot == -1 and writes != "cell"  # else position dummy_len - 1 is written
+        _within("padding_row", padding_row, 0, len(pool.req_to_token) - 1)
+        _within("dummy_len", dummy_len, 0 if reads_nothing else 1, pool.max_context_len)
+        _within("dummy_slot", dummy_slot, -1, model.cache.k.shape[1] - 1)
+        self.pool, self.model, self.on_fact = pool, model, on_fact
         self.writes, self.accumulate, self.refresh_tail = writes, accumulate, refresh_tail
         self.dummy = {
             "rows": padding_row,
@@ -100,8 +107,8 @@ class GraphRunner:
             cells = self.static["rows"][:size], self.static["positions"][:size]
             self.pool.req_to_token[cells] = self.static["out_slots"][:size].int()
             self._tell_written_cell(size)
-        seq_lens = self.static["positions"][:size] + 1
-        flatten_rows(self.pool, self.static["rows"][:size], seq_lens, out=(self.kv_indptr, self.kv_indices))
+        entries_now = torch.stack([self.static["rows"][:size], self.static["positions"][:size] + 1])
+        flatten_rows(self.pool, *entries_now.cpu(), out=(self.kv_indptr, self.kv_indices))  # on a GPU one wait for both
         self._tell_read(size)
         self._replay(size)
         self._raise_lengths(size)
@@ -117,15 +124,17 @@ class GraphRunner:
             lens.index_add_(0, rows, torch.ones_like(rows, dtype=lens.dtype))
         else:
             lens[rows] += 1  # a row named twice rises once
-        num_dummies, live = size - len(self.live), self.live.tolist()
-        if not num_dummies:
+        if self.on_fact is no_fact:
+            return
+        live = self.live.tolist()
+        named = Counter(row for row, _, _ in self.dummies(size).elements())
+        if not named:
             self.on_fact("verify", rows=live)
             return
-        (row, *_), *_ = self.dummies(size)
-        name = f"{entries(num_dummies)} {'names' if num_dummies == 1 else 'name'} row {row}"
+        names = " and ".join(f"{entries(n)} {'names' if n == 1 else 'name'} row {row}" for row, n in named.items())
         how = "as often as it is named" if self.accumulate else "once, however often it is named"
-        text = f"every entry raises the verified length of its row; {name}, which rises {how}"
-        self.on_fact("pad_write", rows=sorted({row, *live}), text=text, dummy_row=row)
+        text = f"every entry raises the verified length of its row; {names}, which rises {how}"
+        self.on_fact("pad_write", rows=sorted({*named, *live}), text=text, dummy_row=next(iter(named)))
 
     # ---- what the dummies did, read from the buffers, which may hold something else than the settings promise --------
 
@@ -136,14 +145,15 @@ class GraphRunner:
         return Counter((row, last + 1, slot) for row, last, slot in zip(rows, positions, slots, strict=True))
 
     def _tell_written_cell(self, size: int) -> None:
+        if self.on_fact is no_fact:
+            return
         for (row, length, slot), num in self.dummies(size).items():
             text = f"{entries(num)} {'writes' if num == 1 else 'write'} row {row}, position {length - 1}: slot {slot}"
             hit = {"wrong": [(row, length - 1)]} if row in self.pool.holders else {}
             self.on_fact("pad_write", rows=[row], text=text, **hit)
 
     def _tell_read(self, size: int) -> None:
-        found = self.dummies(size)
-        if found:
+        if self.on_fact is not no_fact and (found := self.dummies(size)):
             text = "; ".join(carried(num, *one) for one, num in found.items())
             hit = [cell for _, _, slot in found if slot > 0 for cell in self._live_cells(slot)]
             self.on_fact(
@@ -170,13 +180,17 @@ class GraphRunner:
     def _step(self, size: int) -> None:
         """What is captured: fixed shapes, a mask for the lengths, nothing that asks the host."""
         _, positions, out_slots, tokens, wanted = (buffer[:size] for buffer in self.static.values())
-        skipped = (out_slots < 0)[:, None, None]  # slot -1: a store kernel that skips negative slots (vLLM)
-        self.model.write(out_slots.clamp(min=0), positions, tokens, skipped)
+        self.model.write(out_slots, positions, tokens)
         starts, ends = self.kv_indptr[:size, None], self.kv_indptr[1 : size + 1, None]
         places = starts + torch.arange(self.pool.max_context_len, device=starts.device)
         mask = places < ends
         slots = self.kv_indices[places.clamp(max=len(self.kv_indices) - 1)].long()
         self.out[:size] = self.model.attend(wanted, slots, mask)
+
+
+def _within(name: str, value: int, low: int, high: int) -> None:
+    if not low <= _integer(name, value) <= high:
+        raise ValueError(f"{name} must lie within {low}..{high}, got {value}")
 
 
 def entries(num: int) -> str:

@@ -5,7 +5,9 @@
     softmax(Q K / T) picks the V at position p - period: the letter to recite
 
 Nothing is trained or downloaded, the attention is a real softmax over K and V that really lie in the cache and are
-found through `req_to_token`, and one wrong cell makes a wrong letter. The same letters on CPU and GPU.
+found through `req_to_token`, and one wrong cell makes a wrong letter: where no key is at the wanted position, an
+attention sink (a logit at half the sharpness, whose value is the dummy letter) outweighs all others, and the model says
+"·". The same letters on CPU and GPU.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from reqpool.kv import KVCache
 
 DUMMY = "·"  # what dummy entries say; no prompt may hold it
 LETTERS = DUMMY + "abcdefghijklmnopqrstuvwxyz"
+TOKENS = {letter: token for token, letter in enumerate(LETTERS)}
 SHARPNESS = 50.0  # of the softmax: the position asked for outweighs all others by e^50
 
 
@@ -36,35 +39,43 @@ class Recite:
         # Where two letters weigh the same, the earlier one is said: on every device.
         self.bias = -1e-3 * torch.arange(len(LETTERS), device=self.device)
 
-    def tokens(self, text: str, who: str = "the prompt") -> Tensor:
-        """Letters as token ids [len(text)]."""
-        odd = sorted(set(text) - set(LETTERS[1:]))
+    def check_prompt(self, prompt: str, rid: str) -> None:
+        """Refuse a prompt with a letter that the model does not know, or with the dummies' own."""
+        odd = sorted(set(prompt) - set(LETTERS[1:]))
         if odd:
-            raise ValueError(f"{who} holds {odd[0]!r}: the reciting model knows the letters {LETTERS[1:]}")
-        return torch.tensor([LETTERS.index(letter) for letter in text], dtype=torch.int64, device=self.device)
+            raise ValueError(
+                f"the prompt of request {rid!r} holds {odd[0]!r}: the reciting model knows the letters {LETTERS[1:]}"
+            )
 
-    def write(self, slots: Tensor, positions: Tensor, tokens: Tensor, skipped: Tensor | None = None) -> None:
-        """K and V of tokens [n] at positions [n] go to slots [n]; where `skipped` [n, 1, 1] the slot stays as it is."""
+    def tokens(self, text: str) -> Tensor:
+        """Letters as token ids [len(text)]; a damaged text may hold the dummy letter."""
+        return torch.tensor([TOKENS[letter] for letter in text], dtype=torch.int64, device=self.device)
+
+    def write(self, slots: Tensor, positions: Tensor, tokens: Tensor) -> None:
+        """K and V of tokens [n] at positions [n] go to slots [n]; at slot -1 nothing is stored, as by vLLM's kernel."""
         # A position beyond the last place has no key at all: a runaway length must not crash the lesson.
         k, v = (self._one_hot(numbers)[:, None] for numbers in (positions, tokens))  # [n, 1 head, width]
-        if skipped is not None:
-            k, v = (torch.where(skipped, old, new) for old, new in zip(self.cache.read(0, slots), (k, v), strict=True))
+        skipped, slots = (slots < 0)[:, None, None], slots.clamp(min=0)
+        k, v = (torch.where(skipped, old, new) for old, new in zip(self.cache.read(0, slots), (k, v), strict=True))
         self.cache.write(0, slots, k, v)
 
     def _one_hot(self, numbers: Tensor) -> Tensor:
         return (numbers[:, None] == self.places).to(self.cache.k.dtype)
 
     def attend(self, wanted: Tensor, slots: Tensor, mask: Tensor) -> Tensor:
-        """The letter that each entry finds at its wanted position.
+        """The letter that each entry finds at its wanted position; the dummy letter where no key is there.
 
         Args:
             wanted: positions [B] to look for, int64.
-            slots: [B, L] what each entry may read; mask: [B, L] which of them count.
+            slots: [B, L] what each entry may read; mask: [B, L] which of them count. Slot -1 counts nowhere.
         Returns:
             token ids [B].
         """
         k, v = (kv.squeeze(-2) for kv in self.cache.read(0, slots))  # [B, L, width]
-        scores = (SHARPNESS * torch.einsum("bd,bld->bl", self._one_hot(wanted), k)).masked_fill(~mask, float("-inf"))
-        weights = torch.softmax(scores, dim=-1).nan_to_num()
-        letters = torch.einsum("bl,bld->bd", weights, v)[:, : len(LETTERS)]
+        scores = SHARPNESS * torch.einsum("bd,bld->bl", self._one_hot(wanted), k)
+        scores = scores.masked_fill(~mask | (slots < 0), float("-inf"))
+        sink = scores.new_full((len(scores), 1), SHARPNESS / 2)
+        weights = torch.softmax(torch.cat([sink, scores], dim=1), dim=-1)
+        letters = torch.einsum("bl,bld->bd", weights[:, 1:], v)[:, : len(LETTERS)]
+        letters[:, TOKENS[DUMMY]] += weights[:, 0]
         return torch.argmax(letters + self.bias, dim=-1)

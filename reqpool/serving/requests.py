@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 from reqpool.pool import Req, _integer
@@ -37,6 +38,10 @@ class Request(Req):
     state: str = "waiting"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.prompt, str):
+            raise TypeError(f"the prompt of request {self.rid!r} must be a text, got {self.prompt!r}")
+        if not isinstance(self.arrival, Real):
+            raise TypeError(f"the arrival of request {self.rid!r} must be a number, got {self.arrival!r}")
         self.max_new_tokens = _integer(f"max_new_tokens of request {self.rid!r}", self.max_new_tokens)
         if self.max_new_tokens < 1:
             raise ValueError(f"request {self.rid!r}: max_new_tokens is {self.max_new_tokens}, wanted at least 1")
@@ -69,6 +74,11 @@ class Request(Req):
     def take(self, letter: str) -> None:
         """One more token has come out."""
         self.output += letter
+
+    @property
+    def fresh(self) -> bool:
+        """Nothing has happened to it yet."""
+        return self.state == "waiting" and self.req_pool_idx is None and not (self.output_len or self.computed_len)
 
     @property
     def ended(self) -> bool:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from reqpool.pool import ReqToTokenPool, _at_least_one
@@ -70,7 +71,7 @@ class Scheduler:
         """Queue a request. One that could never run is refused here: it must not wait for ever.
 
         Raises:
-            ValueError: it needs more positions or slots than there are at all, or its rid has been used.
+            ValueError: it needs more positions or slots than there are at all, its rid has been used, or it has run.
         """
         need = req.prompt_len + req.max_new_tokens
         for limit, where in (
@@ -84,12 +85,32 @@ class Scheduler:
                 )
         if req.rid in self.rids:
             raise ValueError(f"request {req.rid!r}: this rid has been used, wanted a new one")
+        if not req.fresh:
+            raise ValueError(f"request {req.rid!r} is {req.state} with {req.output_len} letters, wanted a fresh one")
         self.rids.add(req.rid)
         self.waiting.append(req)
 
     @property
     def idle(self) -> bool:
         return not (self.waiting or self.chunked or self.running)
+
+    def stuck(self) -> str:
+        """Why nothing can run although somebody waits, and which limit it is."""
+        first = self.chunked or self.waiting[0]
+        limit = self._slot_limit() if self.chunked or self.pool.available_size() else self._row_limit()
+        return (
+            f"{len(self.waiting) + bool(self.chunked)} waiting: request {first.rid!r} of {first.total_len} tokens "
+            f"cannot go on: {limit}"
+        )
+
+    def _row_limit(self) -> str:
+        return f"no row of the pool is free (its size is {self.pool.size}): raise its size, or free what others hold"
+
+    def _slot_limit(self) -> str:
+        return (
+            f"{self.slots.available_size()} of {self.slots.size} KV slots are free: raise the number of KV slots, "
+            "or free what others hold"
+        )
 
     # ---- launch --------------------------------------------------------------------------------------------------
 
@@ -104,6 +125,8 @@ class Scheduler:
         reqs = self.running[: self.budget]
         while len(reqs) > self.slots.available_size():
             victim = min(self.running, key=lambda req: (req.output_len, -req.prompt_len))
+            if self.running == [victim] and not self.chunked:  # it would come back to as many slots, for ever
+                raise RuntimeError(f"request {victim.rid!r} runs alone and needs one more slot: {self._slot_limit()}")
             self.retract(victim)
             reqs = self.running[: self.budget]
         return self._launch_decodes(reqs)
@@ -116,14 +139,15 @@ class Scheduler:
         room = self.slots.available_size()
         if self.chunked:
             parts.append((self.chunked, self._chunk(self.chunked, min(budget, room))))
-        rows = self.pool.available_size()
-        while self.waiting and rows and (not parts or self._finishes(*parts[-1])):
+        admitted = 0
+        for req in islice(self.waiting, self.pool.available_size()):
             spent = sum(n for _, n in parts)
-            req = self.waiting[0]
+            if parts and not self._finishes(*parts[-1]):
+                break
             if budget - spent < 1 or room - spent < req.total_len + len(self.running) + len(parts):
                 break
-            parts.append((self.waiting.popleft(), self._chunk(req, budget - spent)))
-            rows -= 1
+            parts.append((req, self._chunk(req, budget - spent)))
+            admitted += 1
         parts = [(req, n) for req, n in parts if n > 0]
         if not parts:
             return []
@@ -131,6 +155,8 @@ class Scheduler:
             raise RuntimeError(
                 f"{len(parts)} rows wanted, {self.pool.available_size()} free: admission counted wrongly"
             )
+        for _ in range(admitted):  # a refused alloc has left them where they were
+            self.waiting.popleft()
         return [self._launch(req, n, "prefill") for req, n in parts]
 
     def _chunk(self, req: Request, budget: int) -> int:
@@ -187,6 +213,8 @@ class Scheduler:
 
     def retract(self, req: Request) -> None:
         """Take a running or prefilling request off: row and slots are free, it will prefill prompt and output again."""
+        if req is not self.chunked and req not in self.running:
+            raise ValueError(f"retract of request {req.rid!r}: it is {req.state}, wanted one that holds a row here")
         rows = (req.req_pool_idx,)
         self._remove(req)
         self.num_retracted += 1
@@ -197,7 +225,11 @@ class Scheduler:
         self.waiting.appendleft(req)
 
     def abort(self, req: Request) -> None:
-        """Stop a request in whatever state it is; one that has ended stays as it is."""
+        """Stop a request in whatever state it is; one that has ended stays as it is.
+
+        Row and slots are free at once, whatever is in flight. SGLang only flags a running request and tears it down
+        at a later check (looked at on 2026-11-30).
+        """
         if req.ended:
             return
         self._remove(req)

@@ -65,7 +65,7 @@ def a_world(pick: Pick) -> World:
         used += prompt_len
     needs = [len(prompt) + output_len for _, prompt, output_len in requests]
     writes = ("slot", "cell", "length")[pick(0, 2)]
-    sizes = ((size,), (1, 2, 4, 8), (8,), tuple(range(1, size + 1)))[pick(0, 3)]
+    sizes = ((size,), (1, 2, 4, 8), (8,), tuple(range(1, size + 1)), (1, 2))[pick(0, 4)]
     acts = tuple(
         (pick(0, 16), ("abort", "retract", "both")[pick(0, 2)], pick(0, len(requests) - 1)) for _ in range(pick(0, 3))
     )
@@ -265,6 +265,10 @@ def test_the_random_worlds_are_worth_playing() -> None:
         seen["prefill and decode in one step"] += sum(
             len({entry.kind for entry in batch}) == 2 for batch in run.batches
         )
+        seen["more than the largest graph"] += sum(
+            sum(entry.kind == "decode" for entry in batch) > max(run.world.runner["graph_sizes"])
+            for batch in run.batches
+        )
         seen["a step after the last letter"] += sum(
             entry.kind == "decode" and entry.start >= entry.req.prompt_len + entry.req.max_new_tokens - 1
             for entry in entries
@@ -282,6 +286,7 @@ WORTH_SEEING = (
     "middle chunks",
     "resumed",
     "prefill and decode in one step",
+    "more than the largest graph",
     "a step after the last letter",
 )
 

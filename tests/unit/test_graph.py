@@ -93,6 +93,38 @@ def test_graph_sizes_are_at_least_one(sizes: tuple[int, ...]) -> None:
         Bench(1, graph_sizes=sizes)
 
 
+@pytest.mark.parametrize("sizes", [(1.0,), ("4",), (True,), (2, None)])
+def test_graph_sizes_are_integers(sizes: tuple[Any, ...]) -> None:
+    with pytest.raises(TypeError, match="each of graph_sizes must be an integer"):
+        Bench(1, graph_sizes=sizes)
+
+
+@pytest.mark.parametrize(
+    ("runner", "said"),
+    [
+        ({"padding_row": 7}, r"padding_row must lie within 0\.\.6, got 7"),
+        ({"padding_row": -1}, "padding_row"),
+        ({"dummy_len": CONTEXT + 1}, rf"dummy_len must lie within 1\.\.{CONTEXT}, got {CONTEXT + 1}"),
+        ({"dummy_len": 0}, "dummy_len"),
+        ({"dummy_len": 0, "dummy_slot": -1, "writes": "cell"}, "dummy_len"),
+        ({"dummy_len": -1, "dummy_slot": -1}, "dummy_len"),
+        ({"dummy_slot": NUM_SLOTS + 1}, rf"dummy_slot must lie within -1\.\.{NUM_SLOTS}, got {NUM_SLOTS + 1}"),
+        ({"dummy_slot": -2}, "dummy_slot"),
+    ],
+)
+def test_what_a_dummy_carries_is_checked_when_the_runner_is_made(runner: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Bench(1, **runner)
+
+
+@pytest.mark.parametrize(
+    "runner",
+    [{"padding_row": 6}, {"dummy_len": CONTEXT}, {"dummy_slot": NUM_SLOTS}, {"dummy_len": 0, "dummy_slot": -1}],
+)
+def test_what_a_dummy_carries_may_go_to_the_limit(runner: dict[str, Any]) -> None:
+    assert Bench(1, graph_sizes=(4,), **runner).step(0) == ["a"]
+
+
 def test_an_unknown_kind_of_write_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match="writes must be one of slot, cell, length, got 'row'"):
         Bench(1, writes="row")
@@ -245,6 +277,30 @@ def test_a_stale_tail_raises_the_length_of_a_row_that_is_free(refresh_tail: bool
     bench = shrunk(refresh_tail, writes="length")
     bench.step(0, 1)
     assert bench.pool.verified_lens.tolist()[3:5] == ([0, 0] if refresh_tail else [1, 1])
+
+
+def test_a_stale_tail_of_several_rows_is_named_row_by_row() -> None:
+    facts: list[tuple[str, dict[str, Any]]] = []
+    bench = Bench(
+        4,
+        graph_sizes=(4,),
+        refresh_tail=False,
+        writes="length",
+        on_fact=lambda kind, **said: facts.append((kind, said)),
+    )
+    bench.step(0, 1, 2, 3)
+    assert facts == [("verify", {"rows": [1, 2, 3, 4]})]
+    bench.step(0, 1)
+    kind, said = facts[-1]
+    assert (kind, said["rows"]) == ("pad_write", [1, 2, 3, 4])
+    assert "1 dummy entry names row 3 and 1 dummy entry names row 4, which rises once" in said["text"]
+
+
+@pytest.mark.parametrize("writes", ["slot", "cell", "length"])
+def test_where_nobody_listens_nothing_is_looked_up(writes: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(2, graph_sizes=(4,), writes=writes)
+    monkeypatch.setattr(bench.runner, "dummies", None)
+    assert bench.step(0, 1) == ["a", "w"]
 
 
 # ---- nothing is asked of the host --------------------------------------------------------------------------------

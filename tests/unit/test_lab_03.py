@@ -114,7 +114,7 @@ def test_the_sentence_names_the_rows_and_slots_that_the_trace_holds() -> None:
     assert row[:4] == [15, 16, 17, 18] and row[4:] == [0] * len(row[4:])
     assert "positions 0 to 3 of row 4, not at positions 8 to 11" in sentence
     assert "KV slots 5 to 8, 10 to 13" in sentence
-    assert "`iiii`, expected `abcd`" in sentence
+    assert "`····`, expected `abcd`" in sentence
 
 
 def test_one_chunk_or_no_wrong_letter_is_said_as_such() -> None:

@@ -48,6 +48,18 @@ def test_an_empty_prompt_is_refused() -> None:
         Request("a", prompt="")
 
 
+@pytest.mark.parametrize("prompt", [["x"], b"xyz", 3, None])
+def test_a_prompt_is_a_text(prompt: object) -> None:
+    with pytest.raises(TypeError, match="the prompt of request 'a' must be a text"):
+        Request("a", prompt=prompt)
+
+
+@pytest.mark.parametrize("arrival", ["3", None, [1]])
+def test_an_arrival_is_a_number(arrival: object) -> None:
+    with pytest.raises(TypeError, match="the arrival of request 'a' must be a number"):
+        Request("a", prompt="xyz", arrival=arrival)
+
+
 def test_requests_are_compared_by_identity_and_say_who_they_are() -> None:
     a, b = Request("a", prompt="xyz"), Request("a", prompt="xyz")
     assert a != b and a == a
@@ -91,11 +103,22 @@ def test_an_entry_that_may_read_nothing_says_the_dummy_letter() -> None:
     assert ask(written("abc", [1, 2, 3]), [0], [[1, 2, 3]], [0]) == DUMMY
 
 
-def test_a_skipped_token_leaves_its_slot_as_it_was() -> None:
+@pytest.mark.parametrize("text", ["aaaa", "aaab", "abcd"])
+def test_where_no_key_is_at_the_wanted_position_it_is_the_dummy_letter(text: str) -> None:
+    """However many of the others agree: a thousand of them weigh less than the sink."""
+    model = written(text, [1, 2, 3, 4])
+    assert ask(model, [4, -1, 99], [[1, 2, 3, 4] * 250] * 3, [1000] * 3) == 3 * DUMMY
+
+
+def test_slot_minus_1_is_read_as_nothing_and_not_as_the_last_slot() -> None:
+    model = written("abc", [1, 2, 3])  # 3 is the last slot
+    assert ask(model, [0, 2], [[1, -1]] * 2, [2] * 2) == "a" + DUMMY
+
+
+def test_slot_minus_1_stores_nothing() -> None:
     model = written("abc", [1, 2, 3])
     before = model.cache.k.clone(), model.cache.v.clone()
-    skipped = torch.tensor([True, False])[:, None, None]
-    model.write(torch.tensor([2, 3]), torch.tensor([7, 2]), model.tokens("zd"), skipped)
+    model.write(torch.tensor([-1, 3]), torch.tensor([7, 2]), model.tokens("zd"))
     assert ask(model, [0, 1, 2], [[1, 2, 3]] * 3, [3] * 3) == "abd"
     for old, new in zip(before, (model.cache.k, model.cache.v), strict=True):
         assert torch.equal(old[:, :3], new[:, :3])
@@ -167,6 +190,23 @@ def test_one_wrong_cell_makes_its_letter_wrong_and_none_before_it(slot_of: str, 
         assert a.output[position] != a.expected[position]
         if slot_of == "the same position of another request":  # one reads whose letter it is
             assert a.output[position] == "abcd"[position % PERIOD]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "position", "slot_of"), [("abc", 3, 0), ("aab", 1, None), ("aab", 1, 0), ("aaaa", 2, 3)]
+)
+def test_one_wrong_cell_makes_a_wrong_letter_although_the_letters_are_alike(
+    prompt: str, position: int, slot_of: int | None
+) -> None:
+    """The cell says the slot of another position of the request, or the dummy slot: no key is where it is sought."""
+    engine = Engine(ReqToTokenPool(1, 24, device="cpu"), num_slots=48, tolerant=True)
+    a = engine.add(Request("a", prompt=prompt, max_new_tokens=9))
+    while a.computed_len < max(len(prompt), position + 1):
+        engine.step()
+    row = engine.pool.req_to_token[1]
+    row[position] = 0 if slot_of is None else row[slot_of]
+    engine.run()
+    assert a.output[position] == DUMMY and a.output[:position] == a.expected[:position]
 
 
 def test_a_cell_that_was_read_already_harms_nothing() -> None:

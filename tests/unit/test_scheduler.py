@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from reqpool.faulty import NoResetOnReuse
+from reqpool.faulty import CounterOnly, NoPaddingRow, NoResetOnReuse, PaddingInsideSize
 from reqpool.kv import TokenToKVPoolAllocator
 from reqpool.pool import ReqToTokenPool
-from reqpool.serving import Engine, Entry, Request, Scheduler, recite
+from reqpool.serving import DUMMY, Engine, Entry, Request, Scheduler, recite
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -26,9 +26,16 @@ def one_thread() -> Iterator[None]:
 class Lane:
     """A scheduler whose results are said by hand: the letters are always right, and as late as one wants."""
 
-    def __init__(self, size: int = 4, context: int = 24, num_slots: int = 96, **scheduling: Any) -> None:
+    def __init__(
+        self,
+        size: int = 4,
+        context: int = 24,
+        num_slots: int = 96,
+        pool_class: type[ReqToTokenPool] = ReqToTokenPool,
+        **scheduling: Any,
+    ) -> None:
         self.facts: list[tuple[str, dict[str, Any]]] = []
-        self.pool = ReqToTokenPool(size, context, device="cpu")
+        self.pool = pool_class(size, context, device="cpu")
         self.slots = TokenToKVPoolAllocator(num_slots)
         self.scheduler = Scheduler(
             self.pool, self.slots, on_fact=lambda kind, **facts: self.facts.append((kind, facts)), **scheduling
@@ -268,6 +275,29 @@ def test_a_rid_is_used_once_whatever_became_of_it() -> None:
     assert lane.scheduler.idle
 
 
+def test_a_request_that_ran_already_is_refused_elsewhere() -> None:
+    lane, other = Lane(), Lane()
+    a, b = lane.add("a", limit=1), lane.add("b")
+    lane.step()
+    for req, said in ((a, "'a' is finished with 1 letters"), (b, "'b' is running with 1 letters")):
+        with pytest.raises(ValueError, match=said):
+            other.scheduler.add(req)
+    assert other.scheduler.idle and not other.scheduler.rids
+
+
+def test_a_refused_alloc_loses_no_waiting_request() -> None:
+    lane = Lane(pool_class=CounterOnly, chunk_size=2, budget=8)
+    a, b = lane.add("a"), lane.add("b", "p", 1)
+    lane.step()
+    for _ in range(2):
+        with pytest.raises(ValueError, match="'a': it already holds row 1 and has nothing to continue"):
+            lane.launch()
+        assert list(lane.scheduler.waiting) == [b] and lane.scheduler.chunked is a
+    lane.scheduler.abort(a)
+    lane.step()
+    assert b.output == "p" and lane.free() == (4, 96)
+
+
 def test_a_chunk_takes_the_slots_that_are_left_and_the_running_one_gives_way() -> None:
     lane = Lane(num_slots=12, budget=4, chunk_size=3)
     a = lane.add("a", "xy", limit=9)
@@ -322,6 +352,19 @@ def test_a_retracted_request_gives_up_row_and_slots_and_prefills_prompt_and_outp
     while not lane.scheduler.idle:
         lane.step()
     assert a.output == a.expected and b.output == b.expected and lane.free() == (4, 96)
+
+
+def test_a_request_that_holds_no_row_cannot_be_retracted_and_stays_where_it_is() -> None:
+    lane = Lane(size=1)
+    a, b = lane.add("a"), lane.add("b")
+    lane.step()
+    with pytest.raises(ValueError, match="retract of request 'b': it is waiting"):
+        lane.scheduler.retract(b)
+    assert list(lane.scheduler.waiting) == [b] and lane.facts == [] and lane.scheduler.num_retracted == 0
+    while not lane.scheduler.idle:
+        lane.step()
+    with pytest.raises(ValueError, match="retract of request 'a': it is finished"):
+        lane.scheduler.retract(a)
 
 
 def test_a_chunked_request_can_be_retracted_between_its_chunks() -> None:
@@ -548,6 +591,25 @@ def test_a_step_whose_row_was_handed_out_again_is_dropped_only_by_the_generation
         assert b.output == b.expected
 
 
+@pytest.mark.parametrize("late_len", [1, 2])
+def test_a_late_step_of_one_alone_is_unseen_in_overlap(late_len: int) -> None:
+    """The new owner's steps all begin one position further on, at cells that are written by then; two are too many."""
+    for overlap in (True, False):
+        engine = engine_of(size=1, context=24, overlap=overlap)
+        b = engine.add(Request("b", prompt="pqr", max_new_tokens=9))
+        launch = engine.scheduler.next_batch
+
+        def next_batch(engine: Engine = engine, launch: Any = launch) -> list[Entry]:
+            batch = launch()
+            if engine.num_steps == 0:
+                engine.pool.verified_lens[1] += late_len  # right after b's alloc
+            return batch
+
+        engine.scheduler.next_batch = next_batch
+        engine.run()
+        assert (b.output == b.expected) == (overlap and late_len == 1)
+
+
 @OVERLAP
 def test_abort_in_flight_and_the_next_one_recites(overlap: bool) -> None:
     for when in range(1, 7):
@@ -594,6 +656,46 @@ def test_a_run_that_does_not_end_says_who_is_left() -> None:
         engine.run(max_steps=2)
 
 
+@OVERLAP
+@pytest.mark.parametrize("sizes", [(1,), (2, 4), (8,)])
+def test_more_requests_run_than_the_largest_graph_has_entries(sizes: tuple[int, ...], overlap: bool) -> None:
+    engine = engine_of(size=9, num_slots=144, overlap=overlap, runner={"graph_sizes": sizes})
+    reqs = [
+        engine.add(Request(str(i), prompt="abcdefghijklmnop"[i : i + 1 + i % 4], max_new_tokens=6)) for i in range(9)
+    ]
+    most = 0
+    while engine.step():
+        most = max(most, len(engine.scheduler.running))
+    assert most == 9 and [req.output for req in reqs] == [req.expected for req in reqs]
+
+
+@OVERLAP
+@pytest.mark.parametrize("pool_class", [ReqToTokenPool, PaddingInsideSize])
+def test_a_run_that_gets_no_row_says_so(pool_class: type[ReqToTokenPool], overlap: bool) -> None:
+    engine = Engine(pool_class(1, 16, device="cpu"), 32, overlap=overlap)
+    if pool_class is ReqToTokenPool:
+        engine.pool.alloc_rows(1)  # held by somebody else
+    engine.add(Request("a", prompt="xyz", max_new_tokens=3))
+    with pytest.raises(
+        RuntimeError, match=r"1 waiting: request 'a' of 3 tokens cannot go on: no row .*size is 1\): raise its size"
+    ):
+        engine.run()
+
+
+@OVERLAP
+@pytest.mark.parametrize("leaked", [2, 3, 5, 6])
+@pytest.mark.parametrize("chunk_size", [None, 2])
+def test_a_run_that_gets_no_slots_says_so(leaked: int, chunk_size: int | None, overlap: bool) -> None:
+    """It neither ends with work undone nor retracts the only one that runs, again and again."""
+    engine = engine_of(size=1, num_slots=8, overlap=overlap, chunk_size=chunk_size)
+    engine.slots.alloc(leaked)
+    a = engine.add(Request("a", prompt="xyz", max_new_tokens=5))
+    with pytest.raises(RuntimeError, match=r"request 'a'.* of 8 KV slots are free: raise the number of KV slots"):
+        engine.run(max_steps=50)
+    assert not a.ended and a.expected.startswith(a.output)
+    assert engine.scheduler.num_retracted == 0
+
+
 # ---- a row whose cells were overwritten --------------------------------------------------------------------------
 
 
@@ -612,3 +714,40 @@ def test_a_row_that_no_longer_holds_its_slots_is_an_error_or_a_fact(tolerant: bo
     [(kind, facts)] = lane.facts
     assert (kind, facts["rid"], facts["rows"]) == ("note", "a", (1,))
     assert facts["text"].startswith("request a gives back 3 of its 4 slots")
+
+
+DAMAGED = {"graph_sizes": (4,), "writes": "cell", "dummy_len": 2}
+
+
+def test_a_damaged_text_can_be_retracted_and_resumed() -> None:
+    engine = Engine(NoPaddingRow(2, 24, device="cpu"), 24, runner=DAMAGED, tolerant=True)
+    a, _ = (engine.add(Request(rid, prompt=prompt, max_new_tokens=9)) for rid, prompt in (("a", "xyz"), ("b", "pqr")))
+    for _ in range(5):
+        engine.step()
+    assert DUMMY in a.output
+    engine.scheduler.retract(a)
+    engine.run()
+    assert a.state == "finished" and len(a.output) == 9
+
+
+@OVERLAP
+@pytest.mark.parametrize("cell", [-1, -7, 0, 7, 10_000])
+def test_a_row_whose_cells_say_no_slot_at_all_can_be_given_back(cell: int, overlap: bool) -> None:
+    engine = Engine(NoPaddingRow(2, 16, device="cpu"), 6, overlap=overlap, tolerant=True)
+    a = engine.add(Request("a", prompt="xyz", max_new_tokens=3))
+    engine.step()
+    engine.pool.req_to_token[0, 1] = cell
+    engine.scheduler.abort(a)
+    engine.slots.check()
+    assert engine.slots.available_size() == 5  # one leaks
+    assert engine.slots.alloc(5) is not None
+
+
+@OVERLAP
+def test_dummies_that_write_slot_minus_1_into_a_cell_end_in_no_error(overlap: bool) -> None:
+    runner = {"graph_sizes": (4,), "writes": "cell", "dummy_slot": -1}
+    engine = Engine(NoPaddingRow(2, 16, device="cpu"), 6, overlap=overlap, runner=runner, tolerant=True)
+    a = engine.add(Request("a", prompt="xyz", max_new_tokens=3))
+    engine.run()
+    assert a.state == "finished"
+    engine.slots.check()
