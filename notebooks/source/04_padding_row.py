@@ -377,7 +377,7 @@ assert said == ("xyzxyzxyz", hurt.recited["a"])
 # %% [markdown]
 # ## A hundred requests as they came
 #
-# Four letters a request and two requests at a time are easy to watch. Is the padding row needed on a real day? Here are the first hundred requests of an hour of a chat service: the Azure LLM inference trace 2023, conversation (Patel et al., *Splitwise*, ISCA 2024; CC BY 4.0; its first 100 rows, made smaller). Where the file is not on this machine, a synthetic stream with its percentiles stands in, and its name says so.
+# Three letters a request and two requests at a time are easy to watch. Is the padding row needed on a real day? Here are the first hundred requests of an hour of a chat service: the Azure LLM inference trace 2023, conversation (Patel et al., *Splitwise*, ISCA 2024; CC BY 4.0; its first 100 rows, made smaller). Where the file is not on this machine, a synthetic stream with its percentiles stands in, and its name says so.
 
 # %%
 from reqpool.workloads import stream
