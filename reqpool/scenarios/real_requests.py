@@ -17,16 +17,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from reqpool.faulty import NoPaddingRow, NoResetOnReuse
 from reqpool.pool import ReqToTokenPool
 from reqpool.scenarios.experiments import _one_thread, wrong_letters
 from reqpool.serving.counts import step_seconds
 from reqpool.serving.engine import Engine
-from reqpool.serving.graph import GraphRunner
-from reqpool.serving.recite import LETTERS, Recite
+from reqpool.serving.recite import LETTERS
 from reqpool.serving.requests import Request
 from reqpool.serving.scheduler import Entry
 from reqpool.workloads import Stream
@@ -198,10 +194,12 @@ def serve(arrivals: Stream, pool: ReqToTokenPool, num_slots: int, **settings: An
     coming, now = deque(reqs), 0
     with _one_thread():
         engine = _Watched(pool, num_slots, tolerant=True, **settings)
-        while engine.step() or coming:
-            now += 1
+        while coming:
             while coming and coming[0].arrival <= now:
                 engine.add(coming.popleft())
+            engine.step()
+            now += 1
+        engine.run()
     return Served(
         arrivals.label,
         reqs,
@@ -215,21 +213,11 @@ def serve(arrivals: Stream, pool: ReqToTokenPool, num_slots: int, **settings: An
     )
 
 
-class _KnowsItsOwnWords(Recite):
-    """Without a safeguard a request may recite the dummies' letter; retracted, it has to prefill that again."""
-
-    def tokens(self, text: str, who: str = "the prompt") -> Tensor:
-        return torch.tensor([LETTERS.index(letter) for letter in text], dtype=torch.int64, device=self.device)
-
-
 class _Watched(Engine):
     """An engine that is looked at; it does nothing else than `Engine`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        runner = kwargs.pop("runner")
         super().__init__(*args, on_fact=self._hear, **kwargs)
-        self.model = _KnowsItsOwnWords(self.slots.size, self.pool.max_context_len, self.pool.device)
-        self.runner = GraphRunner(self.pool, self.model, on_fact=self._hear, **runner)
         self.facts: Counter[str] = Counter()
         self.batches: Counter[int] = Counter()
         self.landed: Counter[tuple[str, int]] = Counter()
