@@ -3,7 +3,7 @@
 const MAX_ELEMENTS = 2048; // cells drawn as elements
 const MAX_CANVAS = 65535; // cells drawn on canvas; from here on an aggregate
 const MAX_MARKED = 256; // cells on a canvas that are elements as well
-const MAX_ROWS_IN_PAGE = 512; // rows of a canvas table that exist at once; beyond, those in view
+const MAX_ROWS_IN_PAGE = 128; // rows of a canvas table that exist at once (their sticky labels are slow to scroll); beyond, those in view
 
 /** A square of slanting lines: rising ones mean stale, falling ones the padding row. */
 function hatch(ink, size, rising) {
@@ -14,6 +14,9 @@ function hatch(ink, size, rising) {
   pen.stroke();
   return tile;
 }
+
+/** What a cell bears whose slot is another live cell's too, or the dummy slot. */
+const oddMark = (odd) => (odd === undefined ? null : odd ? `\u00d7${odd}` : "!");
 
 class Row {
   constructor(tape, row) {
@@ -84,9 +87,10 @@ class Grid {
     this.above = this.body.offsetTop - head.offsetHeight;
   }
 
-  /** Bring the just-changed cell into view, or the row where a late write changed a length only. */
+  /** Bring the wrong or the just-changed cell into view, or the row where a late write changed a length only. */
   follow() {
-    const flat = this.tape.changed[0];
+    const [wrong] = this.tape.wrong;
+    const flat = wrong ?? this.tape.changed[0];
     if (flat !== undefined) this.reveal(...this.at(flat));
     else if (this.tape.hit.length) this.reveal(this.tape.hit[0]);
   }
@@ -122,15 +126,19 @@ class Grid {
     const [slot, state] = [this.tape.slot(row, position), STATES[this.tape.state(row, position)]];
     set(cell, "data-slot", slot);
     set(cell, "data-state", state);
-    const wrong = this.tape.wrong.has(row * this.tape.columns + position);
-    const words = state === "empty" ? "empty" : `slot ${slot}, ${state}`;
-    set(cell, "aria-label", `position ${position}, ${words}${wrong ? ", wrong" : ""}`);
+    const flat = row * this.tape.columns + position;
+    const [wrong, odd] = [this.tape.wrong.has(flat), this.tape.odd.get(flat)];
+    const words = [`position ${position}`, ...(state === "empty" ? ["empty"] : [`slot ${slot}`, state])];
+    if (odd !== undefined) words.push(odd ? `in ${odd} cells` : "the dummy slot");
+    if (wrong) words.push("wrong");
+    set(cell, "aria-label", words.join(", "));
     set(cell, "data-wrong", wrong ? "" : null);
+    set(cell, "data-odd", oddMark(odd));
     if (withText) setText(cell, state === "empty" ? "" : String(slot));
   }
 
   at(flat) {
-    return [Math.floor(flat / this.tape.columns), flat % this.tape.columns];
+    return this.tape.at(flat);
   }
 
   newCell(row, position) {
@@ -157,7 +165,7 @@ class ElementGrid extends Grid {
       cells.append(...this.cells.slice(-tape.columns));
       this.body.append(element);
     }
-    [this.marked, this.wrong, this.lit] = [[], [], []];
+    [this.marked, this.noted, this.lit] = [[], [], []];
   }
 
   layout() {
@@ -183,8 +191,9 @@ class ElementGrid extends Grid {
     }
     for (const flat of this.marked) set(this.cells[flat], "data-changed", null);
     for (const flat of (this.marked = tape.changed)) set(this.cells[flat], "data-changed", "");
-    for (const flat of [...this.wrong, ...tape.wrong]) this.fillCell(this.cells[flat], ...this.at(flat), true);
-    this.wrong = tape.wrong;
+    const noted = new Set([...tape.wrong, ...tape.odd.keys()]);
+    for (const flat of new Set([...this.noted, ...noted])) this.fillCell(this.cells[flat], ...this.at(flat), true);
+    this.noted = noted;
   }
 
   differ(found) {
@@ -301,11 +310,11 @@ class CanvasGrid extends Grid {
     }
   }
 
-  /** Cells that mean something now are elements over the canvas: just changed, wrong, focused, lit. */
+  /** Cells that mean something now are elements over the canvas: just changed, wrong or odd, focused, lit. */
   overlay(...extra) {
     const { tape } = this;
     const changed = new Set(tape.changed.slice(0, MAX_MARKED));
-    const wrong = [...tape.wrong].slice(0, MAX_MARKED);
+    const wrong = [...tape.wrong, ...tape.odd.keys()].slice(0, MAX_MARKED);
     const differs = this.differing.cells;
     const lit = new Set(this.lit.slice(0, MAX_MARKED));
     const wanted = new Set([...changed, ...wrong, ...lit, ...[...differs].slice(0, MAX_MARKED), ...extra]);

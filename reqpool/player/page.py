@@ -1,6 +1,7 @@
 """The player as HTML that needs no kernel and no other host: one page, or a piece of one for an output area."""
 
 import hashlib
+from collections.abc import Sequence
 from html import escape
 from urllib.parse import quote
 
@@ -50,6 +51,68 @@ for (const root of document.querySelectorAll('[data-reqpool="{mark}"][data-tape]
 def to_html(trace: Trace, title: str = "reqpool player", *, step: int = 0, speed: float = 2.0) -> str:
     """A complete page that plays the trace: from a file, from any server, in an output area, with no network."""
     return PAGE.format(title=escape(title), fragment=to_fragment(trace, step=step, speed=speed))
+
+
+# The page around it shows through: a frame and the document in it have to be of one colour scheme for that, whichever.
+# The player in it asks the page around it whether it is dark. The frame is as high as what is in it; one that may not
+# look outside, since it has no frameElement, keeps the height it was given.
+FRAMED = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<style>
+html {{ color-scheme: light; }}
+body {{ margin: 0; background: transparent; }}
+.reqpool-player {{ --tallest: 620px; }}
+.players {{ display: flex; flex-wrap: wrap; gap: 10px 8px; }}
+.players > section {{ flex: 1 1 {least}; min-width: 0; }}
+.players > section > div:first-child {{ font: 14px/1.8 system-ui, "DejaVu Sans", sans-serif; color: #16191f; }}
+.players > section:has([data-theme="dark"]) > div:first-child {{ color: #eceff4; }}
+</style>
+</head>
+<body>
+<div class="players">
+{sections}</div>
+<script>
+const frame = window.frameElement;
+const fit = () => frame.style.height = `${{Math.ceil(document.body.getBoundingClientRect().height) + 2}}px`;
+if (frame) new ResizeObserver(fit).observe(document.body);
+</script>
+</body>
+</html>
+"""
+
+
+def to_frame(
+    traces: Trace | Sequence[Trace],
+    labels: Sequence[str] = (),
+    *,
+    step: int = 0,
+    speed: float = 2.0,
+    least: str = "400px",
+    title: str = "player",
+) -> str:
+    """An `<iframe>` with the players of one or several traces, which move together: what a front end can show that
+    shows HTML but no third-party widget.
+
+    Args:
+        labels: HTML to stand above each player, none or one for each; nothing in it is escaped.
+        least: the width below which players stand one above the other.
+
+    Raises:
+        ValueError: labels, but not one for each trace.
+    """
+    traces = [traces] if isinstance(traces, Trace) else list(traces)
+    if labels and len(labels) != len(traces):
+        raise ValueError(f"{len(labels)} labels for {len(traces)} traces, wanted none or one for each")
+    players = [to_fragment(trace, step=step, speed=speed, group="frame") for trace in traces]
+    heads = [f"<div>{label}</div>\n" for label in labels] or [""] * len(traces)
+    sections = "".join(f"<section>\n{head}{one}</section>\n" for head, one in zip(heads, players, strict=True))
+    page = escape(FRAMED.format(least=least, sections=sections))
+    height = 440 + 34 * max((trace.first.table.shape[0] for trace in traces), default=0)
+    style = f"width: 100%; height: {min(height, 1100)}px; border: 0; color-scheme: light"
+    return f'<iframe title="{escape(title)}" srcdoc="{page}" style="{style}"></iframe>'
 
 
 def to_fragment(trace: Trace, *, step: int = 0, speed: float = 2.0, group: str = "") -> str:

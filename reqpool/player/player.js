@@ -1,21 +1,27 @@
 // One view of a tape, and the two ways to get it in front of somebody.
 
-const MAX_QUEUE = 12;
+const MAX_FREE = 12; // free rows that are named
+const QUIET = "data-lm-suppress-shortcuts"; // JupyterLab takes no key from an element that has it, nor from what is inside
+const BROWSERS = () => {}; // a key that means what it always means in a browser
 const REST_MS = 300; // the kernel hears of a step when it has been at rest for so long
+
+/** This page and, if it is a frame, the page around it: of another origin there is no frameElement. */
+const pages = () => [document, window.frameElement?.ownerDocument].filter(Boolean);
 
 /** The light or dark of whoever shows us: JupyterLab, Colab, VS Code, else the system. */
 function isDark() {
-  const [html, body] = [document.documentElement, document.body];
-  if (body.dataset.jpThemeLight) return body.dataset.jpThemeLight === "false";
-  if (html.hasAttribute("theme")) return html.getAttribute("theme") === "dark";
-  if (/\bvscode-(dark|light|high-contrast)/.test(body.className)) return !/vscode-\S*light/.test(body.className);
+  for (const { documentElement: html, body } of pages()) {
+    if (body.dataset.jpThemeLight) return body.dataset.jpThemeLight === "false";
+    if (html.hasAttribute("theme")) return html.getAttribute("theme") === "dark";
+    if (/\bvscode-(dark|light|high-contrast)/.test(body.className)) return !/vscode-\S*light/.test(body.className);
+  }
   return matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
 function watchTheme(changed) {
   const observer = new MutationObserver(changed);
   const attributes = { attributeFilter: ["class", "theme", "data-jp-theme-light"] };
-  for (const element of [document.documentElement, document.body]) observer.observe(element, attributes);
+  for (const { documentElement, body } of pages()) for (const element of [documentElement, body]) observer.observe(element, attributes);
   const system = matchMedia("(prefers-color-scheme: dark)");
   system.addEventListener("change", changed);
   return () => (observer.disconnect(), system.removeEventListener("change", changed));
@@ -28,12 +34,14 @@ class Player {
     this.who = who; // whose last step this is, to the playhead
     root.classList.add("reqpool-player");
     const hooks = { role: "group", tabindex: "0", "aria-label": "Player of the request-to-token table" };
-    // JupyterLab takes the arrow keys for itself unless this attribute is there.
-    for (const [name, value] of Object.entries({ ...hooks, "data-lm-suppress-shortcuts": "true" })) set(root, name, value);
+    for (const [name, value] of Object.entries({ ...hooks, [QUIET]: "true" })) set(root, name, value);
     this.theme();
+    this.loud = []; // elements whose mark is away for a moment
     this.listening = new AbortController();
     const on = (name, act) => root.addEventListener(name, act, { signal: this.listening.signal });
     on("keydown", (event) => this.key(event));
+    const first = { capture: true, signal: this.listening.signal }; // at the window: before JupyterLab, which listens at the document
+    window.addEventListener("keydown", (event) => this.letThrough(event), first);
     on("mousedown", (event) => this.press(event));
     on("pointermove", (event) => this.point(event));
     on("pointerleave", () => this.settle());
@@ -112,18 +120,27 @@ class Player {
       button("Last step", () => head.move(head.last)),
     ];
     const range = { type: "range", min: 0, max: this.tape.last, step: 1, value: 0, "aria-label": "Step" };
-    this.scrubber = h("input", { ...range, "data-lm-suppress-shortcuts": "true" });
+    this.scrubber = h("input", { ...range, [QUIET]: "true" });
     this.scrubber.addEventListener("input", () => head.move(Number(this.scrubber.value)));
     this.line = h("div", { class: "line" }, ticks(this.tape), this.scrubber);
     return h("div", { class: "transport" }, h("div", { class: "buttons" }, ...buttons), this.line);
   }
 
   legend() {
-    const item = (state, words) => h("span", {}, h("i", { class: `sample ${state}` }), words);
-    const items = [item("live", "owned, live"), item("changed", "just changed"), item("stale", "stale: beyond the row's length")];
-    if (this.tape.paddingRow !== null) items.push(item("padding", "padding row"));
-    if (this.tape.events.some((event) => event.wrong)) items.push(item("wrong", "wrong"));
-    return h("p", { class: "legend" }, ...items);
+    const item = (sample, words) => h("span", {}, sample, words);
+    const box = (state, words) => item(h("i", { class: `sample ${state}` }), words);
+    const items = [box("live", "owned, live"), box("changed", "just changed"), box("stale", "stale: beyond the row's length")];
+    if (this.tape.paddingRow !== null) items.push(box("padding", "padding row"));
+    if (this.tape.events.some((event) => event.wrong)) items.push(box("wrong", "wrong"));
+    this.oddItem = h("span", { hidden: "" }, h("i", { class: "sample odd" }), "slot in two live cells, or the dummy slot in one");
+    items.push(this.oddItem);
+    const bar = h("i", { class: "sample bar" }, h("i", { class: "alloced" }), h("i", { class: "verified" }));
+    bar.lastChild.style.transform = "scaleX(0.5)";
+    items.push(h("span", { class: "wide" }, bar, "bar: verified within alloced"));
+    const marks = h("span", { class: "marks" }, "time line: ");
+    marks.append(tick("tall"), "rows change hands; ", tick("tall dashed"), "given back; ");
+    marks.append(tick("tall thick"), "refused, or a late write; ", tick("short"), "anything else");
+    return h("p", { class: "legend" }, ...items, marks);
   }
 
   draw() {
@@ -141,9 +158,10 @@ class Player {
       this.says.replaceChildren(...this.sentence(tape.step));
       if (Number(this.scrubber.value) !== tape.step) this.scrubber.value = tape.step;
       set(this.scrubber, "aria-valuetext", `step ${tape.step} of ${tape.last}, ${kind}`);
-      this.drawQueue();
+      this.drawFree();
       this.grid.draw(this.shown === null ? Array.from({ length: tape.rows }, (_, row) => row) : tape.touched);
       tape.touched.clear();
+      if (tape.odd.size) this.oddItem.hidden = false; // and stays
       this.shown = tape.step;
       this.strip.draw();
       this.recital.draw();
@@ -184,12 +202,14 @@ class Player {
     this.differs.replaceChildren(h("i", { class: "sample unlike" }), short);
   }
 
-  drawQueue() {
-    const { free, event, reuse } = this.tape;
-    const fresh = new Set(event?.free?.[2]);
-    const chip = (row) => h("span", { class: fresh.has(row) ? "chip now" : "chip" }, String(row));
-    const rest = free.length > MAX_QUEUE ? [`\u2026 and ${count(free.length - MAX_QUEUE)} more`] : free.length ? [] : ["none"];
-    this.free.replaceChildren(`free rows (${reuse}), next first: `, ...free.slice(0, MAX_QUEUE).flatMap((row) => [chip(row), " "]), ...rest);
+  drawFree() {
+    this.free.replaceChildren(...this.freeLine(this.tape.free, this.tape.event?.free?.[2]));
+  }
+
+  freeLine(free, fresh = []) {
+    const chip = (row) => h("span", { class: fresh.includes(row) ? "chip now" : "chip" }, String(row));
+    const rest = free.length > MAX_FREE ? [`\u2026 and ${count(free.length - MAX_FREE)} more`] : free.length ? [] : ["none"];
+    return [`free rows (${this.tape.reuse}), next first: `, ...free.slice(0, MAX_FREE).flatMap((row) => [chip(row), " "]), ...rest];
   }
 
   /** A pointer or the focus is on something: light it, its counterpart, and say what it is. */
@@ -207,17 +227,31 @@ class Player {
     const { tape } = this;
     if (slot === undefined) {
       const inCell = tape.state(row, position) ? [tape.slot(row, position)] : [];
-      setText(this.detail, tape.describe(row, position));
+      setText(this.detail, tape.describe(row, position) + tape.oddity(row, position));
       this.strip.light(inCell);
       return this.grid.light([row * tape.columns + position]);
     }
     const cells = tape.holders(slot);
-    const name = (flat) => tape.describe(...this.grid.at(flat)).replace(/ \u2192 slot \d+/, "");
-    const more = cells.length > 4 ? `; and ${cells.length - 4} more` : "";
-    const what = slot ? `slot ${slot}` : "slot 0, the dummy slot";
-    setText(this.detail, cells.length ? `${what} \u2190 ${cells.slice(0, 4).map(name).join("; ")}${more}` : `${what}: in no cell`);
+    setText(this.detail, slot ? this.slotWords(slot, cells) : this.dummyWords(cells));
     this.strip.light([slot]);
     this.grid.light(cells);
+  }
+
+  slotWords(slot, cells) {
+    const name = (flat) => this.tape.describe(...this.tape.at(flat)).replace(/ \u2192 slot \d+/, "");
+    const more = cells.length > 4 ? `; and ${cells.length - 4} more` : "";
+    return cells.length ? `slot ${slot} \u2190 ${cells.slice(0, 4).map(name).join("; ")}${more}` : `slot ${slot}: in no cell`;
+  }
+
+  /** Slot 0 is not row 0, but row 0's cells say it; no live cell should. */
+  dummyWords(cells) {
+    const { tape } = this;
+    const padding = cells.filter((flat) => tape.at(flat)[0] === tape.paddingRow);
+    const live = cells.filter((flat) => tape.at(flat)[0] !== tape.paddingRow);
+    const which = padding.length === tape.columns ? (padding.length === 1 ? "its cell" : "all its cells") : `${padding.length} of its cells`;
+    const said = padding.length ? [`row ${tape.paddingRow} (padding row), ${which}`] : [];
+    if (live.length) said.push(`a fault, live: ${tape.where(live, true)}`);
+    return said.length ? `slot 0, the dummy slot \u2190 ${said.join("; ")}` : "slot 0, the dummy slot: in no cell";
   }
 
   /** Nothing is pointed at: back to the focused cell, if there is one. */
@@ -240,27 +274,51 @@ class Player {
     event.preventDefault();
   }
 
-  key(event) {
-    if (event.ctrlKey || event.altKey || event.metaKey || !this.tape) return;
-    const { head, tape } = this;
-    const steps = { ArrowLeft: tape.step - 1, ArrowRight: tape.step + 1, Home: 0, End: head.last };
-    if (!this.keyInGrid(event)) {
-      if (event.key === " ") {
-        if (event.target.closest("button")) return; // the browser clicks it
-        head.play();
-      } else if (event.key in steps) head.move(steps[event.key]);
-      else return;
-    }
-    event.preventDefault();
-    event.stopPropagation();
+  /** Keys that mean nothing here are JupyterLab's (Shift+Enter, Ctrl+S): the mark that keeps it off is away while they pass. */
+  letThrough(event) {
+    this.quiet();
+    if (!this.root.contains(event.target) || this.meaning(event)) return;
+    for (let at = event.target; at !== this.root.parentElement; at = at.parentElement) if (at.hasAttribute(QUIET)) this.loud.push(at);
+    for (const element of this.loud) element.removeAttribute(QUIET);
+    setTimeout(() => this.quiet());
   }
 
-  /** Enter goes into the table, arrows move from cell to cell in there, Escape leaves. */
-  keyInGrid({ key, target }) {
+  quiet() {
+    for (const element of this.loud.splice(0)) element.setAttribute(QUIET, "true");
+  }
+
+  key(event) {
+    const act = this.meaning(event);
+    if (!act) return;
+    event.stopPropagation();
+    if (act === BROWSERS) return;
+    event.preventDefault();
+    act();
+  }
+
+  /** What a key does here; nothing: it is somebody else's. */
+  meaning({ key, target, ctrlKey, altKey, metaKey, shiftKey }) {
+    if (ctrlKey || altKey || metaKey || !this.tape) return;
+    if (key === "Tab") return BROWSERS;
+    if (shiftKey) return target === this.scrubber && /^(Arrow|Page|Home|End)/.test(key) ? BROWSERS : undefined;
     const cell = target.closest("[data-position]");
-    if (!cell) return key === "Enter" && target === this.grid.element && this.enter(this.cursor ?? { row: 0, position: 0 });
-    if (key === "Escape") return this.grid.element.focus(), true;
-    const { row, position } = place(cell);
+    if (cell) return this.meaningInTable(key, place(cell));
+    if (target.closest("button") && (key === " " || key === "Enter")) return BROWSERS; // it clicks
+    if (key === "Enter") return () => this.enter(this.cursor ?? { row: 0, position: 0 });
+    if (key === "Escape") return this.notebook() && (() => this.notebook().focus());
+    return this.meaningAnywhere(key);
+  }
+
+  meaningAnywhere(key) {
+    const { head, tape } = this;
+    const to = { ArrowLeft: tape.step - 1, ArrowRight: tape.step + 1, Home: 0, End: head.last }[key];
+    if (to !== undefined) return () => head.move(to);
+    if (key === " ") return () => head.play();
+    if (["ArrowUp", "ArrowDown", "PageUp", "PageDown"].includes(key)) return BROWSERS; // they scroll, or move the slider
+  }
+
+  /** Enter went into the table; arrows move from cell to cell in there, Escape leaves. */
+  meaningInTable(key, { row, position }) {
     const to = {
       ArrowLeft: [row, position - 1],
       ArrowRight: [row, position + 1],
@@ -268,8 +326,15 @@ class Player {
       ArrowDown: [row + 1, position],
       Home: [row, 0],
       End: [row, this.tape.columns - 1],
+      Enter: [row, position],
     }[key];
-    return to !== undefined && this.enter({ row: to[0], position: to[1] });
+    if (to) return () => this.enter({ row: to[0], position: to[1] });
+    return key === "Escape" ? () => this.grid.element.focus() : this.meaningAnywhere(key);
+  }
+
+  /** Where the focus goes on Escape, if this stands in a notebook. */
+  notebook() {
+    return this.root.closest(".jp-Cell") ?? this.root.closest(".jp-Notebook");
   }
 
   enter({ row, position }) {
@@ -288,18 +353,25 @@ class Player {
     this.theme();
     this.grid.layout();
     this.lanes?.point(this.grid);
+    const { sayHeight, freeHeight } = this.room();
+    Object.assign(this, { sayHeight, freeHeight });
+    const players = [...this.head.players]; // those of a group keep their tables side by side
+    const height = (which) => `${Math.max(...players.map((player) => player[which] ?? 0))}px`;
+    for (const { says, free } of players) [says.style.minHeight, free.style.minHeight] = [height("sayHeight"), height("freeHeight")];
+  }
+
+  /** What the longest sentences and the most free rows take at this width, so that the table stays where it is. */
+  room() {
     const { tape } = this;
-    const length = (k) => tape.caption(k).text.length;
-    const longest = [...tape.captions.keys()].sort((a, b) => length(b) - length(a)).slice(0, 20);
-    // the room that the longest sentences take, so that the table stays where it is
+    const length = tape.captions.map((_, k) => Object.values(tape.caption(k)).join().length);
+    const longest = [...tape.captions.keys()].sort((a, b) => length[b] - length[a]).slice(0, 20);
     const ruler = h("div", { class: "ruler", "aria-hidden": "true" });
     ruler.append(...longest.map((k) => h("p", { class: "says" }, ...this.sentence(k))));
+    ruler.append(h("p", { class: "free" }, ...this.freeLine(Array(tape.mostFree).fill(tape.rows - 1))));
     this.root.append(ruler);
-    this.sayHeight = Math.max(...Array.from(ruler.children, (says) => says.offsetHeight));
+    const heights = Array.from(ruler.children, (line) => Math.ceil(line.getBoundingClientRect().height)); // offsetHeight rounds down
     ruler.remove();
-    const players = [...this.head.players]; // those of a group keep their tables side by side
-    const height = Math.max(...players.map((player) => player.sayHeight ?? 0));
-    for (const { says } of players) says.style.minHeight = `${height}px`;
+    return { freeHeight: heights.pop(), sayHeight: Math.max(...heights) };
   }
 
   theme() {

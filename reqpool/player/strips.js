@@ -11,6 +11,7 @@ class SlotStrip {
     this.element = h("div", { class: "slots", role: "group", "aria-label": "KV slots" }, h("span", { class: "label" }, "KV slots"));
     if (tape.slots > MAX_SLOTS) this.element.append(h("span", { class: "muted" }, `${count(tape.slots)} of them, too many to draw here`));
     else this.chips = Array.from({ length: tape.slots }, (_, slot) => h("span", { class: "slot", "data-kv-slot": slot }, String(slot)));
+    this.chips[0]?.classList.add("dummy");
     this.element.append(...this.chips);
     this.element.hidden = !tape.slots;
     this.shown = [];
@@ -21,21 +22,18 @@ class SlotStrip {
   draw() {
     const { tape, chips } = this;
     if (!chips.length) return;
-    const rows = chips.map(() => []); // the rows whose live cells hold the slot
+    const holders = chips.map(() => []); // the row of each live cell that holds the slot
     for (let row = 0; row < tape.rows; row++)
       if (row !== tape.paddingRow)
-        for (let p = Math.min(tape.alloced[row], tape.columns) - 1; p >= 0; p--) {
-          const held = rows[tape.slot(row, p)];
-          if (held && held.at(-1) !== row) held.push(row);
-        }
-    rows.forEach((held, slot) => {
-      const owner = held.length ? tape.owner(held[0]) : NEUTRAL;
+        for (let p = Math.min(tape.alloced[row], tape.columns) - 1; p >= 0; p--) holders[tape.slot(row, p)]?.push(row);
+    holders.forEach((held, slot) => {
+      const owner = held.length && slot ? tape.owner(held[0]) : NEUTRAL;
       const looks = `${held.length} ${owner.hue} ${owner.sign}`;
       if (this.shown[slot] === looks) return;
       this.shown[slot] = looks;
       paintOwner(chips[slot], owner);
-      chips[slot].classList.toggle("held", held.length > 0);
-      set(chips[slot], "data-holders", held.length > 1 ? held.length : null);
+      chips[slot].classList.toggle("held", held.length > 0 && slot > 0);
+      set(chips[slot], "data-odd", oddMark(slot ? (held.length > 1 ? held.length : undefined) : held.length ? 0 : undefined));
     });
     this.now = this.mark("now", this.now, new Set((tape.event?.cells ?? []).filter((slot, i) => i % 3 === 2 && slot > 0)));
   }
@@ -109,6 +107,9 @@ function ticks(tape, belongs = () => true) {
   }
   return line;
 }
+
+/** One such mark, for the legend. */
+const tick = (looks) => h("i", { class: `mark ${looks}` });
 
 /** Whoever wrote late, it was the forward lane. */
 const laneOf = (event) => event?.lane ?? (event?.kind === "late_write" ? "forward" : null);

@@ -15,6 +15,7 @@
 const STATES = ["empty", "live", "stale", "padding"];
 const HUES = ["0 114 178", "213 94 0", "0 158 115", "204 121 167", "230 159 0", "86 180 233"]; // Okabe-Ito
 const SIGNS = ["solid", "dashed", "dotted", "double"]; // underlines, when the hues have been used up
+const MAX_CHECKED = 65535; // cells of a table in which every step is searched for a slot that is there twice
 const NEUTRAL = { hue: "128 136 150", sign: "solid" };
 
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
@@ -97,6 +98,16 @@ function recited(before, [n, ...news]) {
   return lines;
 }
 
+/** How many rows are free at the most: the room that their line needs. */
+function mostFree(free, events) {
+  let most = free;
+  for (const { free: change } of events) {
+    if (change) free += change[2].length - change[1].length;
+    most = Math.max(most, free);
+  }
+  return most;
+}
+
 class Tape {
   static async decode(text) {
     if (typeof DecompressionStream === "undefined") throw new Error("this browser has no DecompressionStream");
@@ -118,6 +129,7 @@ class Tape {
       if (event.wrong) event.wrong = new Set(event.wrong);
       this.texts.push(event.texts ? recited(this.texts.at(-1), event.texts) : this.texts.at(-1));
     }
+    this.mostFree = mostFree(first.free.length, events);
     this.touched = new Set(); // rows that may look different since they were drawn
     const cells = triples(first.cells);
     for (let i = 0; i < cells.length; i += 3) this.put(cells[i], cells[i + 2]);
@@ -211,14 +223,15 @@ class Tape {
     return { kind, text: wrong ? `${this.captions[k]} Wrong here: ${this.where(wrong)}.` : this.captions[k] };
   }
 
-  /** Cells in words: "row 1, positions 2 to 4; row 3, position 0". */
-  where(flats) {
+  /** Cells in words: "row 1, positions 2 to 4; row 3, position 0"; with the owners' names if wished. */
+  where(flats, named = false) {
     const rows = new Map();
     for (const flat of [...flats].sort((a, b) => a - b)) {
       const row = Math.floor(flat / this.columns);
       rows.set(row, [...(rows.get(row) ?? []), flat % this.columns]);
     }
-    const said = [...rows].slice(0, 4).map(([row, positions]) => `row ${row}, ${ranges("position", positions)}`);
+    const name = (row) => (named ? ` (${this.owner(row).name})` : "");
+    const said = [...rows].slice(0, 4).map(([row, positions]) => `row ${row}${name(row)}, ${ranges("position", positions)}`);
     return [...said, ...(rows.size > 4 ? [`and ${rows.size - 4} more rows`] : [])].join("; ");
   }
 
@@ -266,16 +279,52 @@ class Tape {
     return `${where} \u2192 slot ${slot}, ${words}${wrong}`;
   }
 
-  /** Every cell that names this slot, as flat indices; slot 0 means no slot except in live cells. */
+  /** Every cell that names this slot, as flat indices; slot 0 means no slot except in live cells and the padding row. */
   holders(slot) {
     const found = [];
     for (let row = 0; row < this.rows; row++) {
-      if (row === this.paddingRow) continue;
       const cells = this.table[row];
-      const end = slot ? (cells ? this.columns : 0) : Math.min(this.alloced[row], this.columns);
-      for (let p = 0; p < end; p++) if ((cells?.[p] ?? 0) === slot) found.push(row * this.columns + p);
+      const end = slot || row === this.paddingRow ? this.columns : Math.min(this.alloced[row], this.columns);
+      for (let p = 0; (cells || !slot) && p < end; p++) if ((cells?.[p] ?? 0) === slot) found.push(row * this.columns + p);
     }
     return found;
+  }
+
+  /** Cells to be marked for what they say: flat -> how many live cells say the same slot; 0: it is the dummy slot. */
+  get odd() {
+    if (this.oddAt === this.step) return this.oddCells;
+    this.oddAt = this.step;
+    this.oddCells = new Map();
+    if (this.rows * this.columns > MAX_CHECKED) return this.oddCells;
+    const cells = new Map(); // slot -> the live cells that say it
+    for (let row = 0; row < this.rows; row++) {
+      const end = row === this.paddingRow ? 0 : Math.min(this.alloced[row], this.columns);
+      for (let p = 0, flat = row * this.columns; p < end; p++, flat++) {
+        const slot = this.slot(row, p);
+        const before = cells.get(slot);
+        if (before === undefined) cells.set(slot, flat);
+        else if (typeof before === "number") cells.set(slot, [before, flat]);
+        else before.push(flat);
+        if (slot === 0) this.oddCells.set(flat, 0);
+      }
+    }
+    for (const [slot, flats] of cells)
+      if (slot && typeof flats !== "number") for (const flat of flats) this.oddCells.set(flat, flats.length);
+    return this.oddCells;
+  }
+
+  /** What is odd about a live cell's slot, in words: "also in row 2 (b), position 0". */
+  oddity(row, position) {
+    const slot = this.slot(row, position);
+    if (this.state(row, position) !== 1) return "";
+    if (slot === 0) return "; a fault: slot 0 is the dummy slot";
+    const flat = row * this.columns + position;
+    const others = this.holders(slot).filter((at) => at !== flat && this.state(...this.at(at)) === 1);
+    return others.length ? `; a fault, or shared: also in ${this.where(others, true)}` : "";
+  }
+
+  at(flat) {
+    return [Math.floor(flat / this.columns), flat % this.columns];
   }
 }
 

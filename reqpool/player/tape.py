@@ -34,6 +34,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NoReturn
 
+import torch
+
 from reqpool.trace import Event, Snapshot, Trace
 from reqpool.views import caption
 
@@ -62,9 +64,20 @@ def tape(trace: Trace) -> dict:
         "reuse": first.reuse,
         "slots": num_slots(first, trace),
         "first": first_entry(first),
-        "captions": [caption(trace, k) for k in range(len(trace) + 1)],
+        "captions": captions(trace),
         "events": events,
     }
+
+
+def captions(trace: Trace) -> list[str]:
+    """On one thread: each caption takes a snapshot, and to share a copy of some 100 kB out to threads costs ten times
+    what the copy does."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return [caption(trace, k) for k in range(len(trace) + 1)]
+    finally:
+        torch.set_num_threads(threads)
 
 
 def first_entry(first: Snapshot) -> dict:

@@ -117,6 +117,42 @@ def test_keys_are_the_player_s_and_not_jupyterlab_s(notebook: Notebook) -> None:
     assert page.locator(".jp-Notebook .jp-Cell").count() == cells
 
 
+def test_after_a_click_in_the_player_jupyterlab_s_own_keys_work(notebook: Notebook) -> None:
+    page, root = notebook.page, player(notebook.page)
+    book = "jupyterapp.shell.currentWidget"
+    counts = "(i) => jupyterapp.shell.currentWidget.content.widgets[i].model.executionCount"
+    before = page.evaluate(counts, 5)
+    root.get_by_role("button", name="Step forward").click()
+    for key in ("Home", "ArrowRight", "ArrowDown", "ArrowRight"):
+        page.keyboard.press(key)
+    assert (step(page), page.evaluate(f"{book}.content.activeCellIndex")) == (2, 1)
+    page.keyboard.press("Control+s")
+    page.wait_for_function(f"() => !{book}.context.model.dirty")
+    collapsed = page.evaluate("jupyterapp.shell.leftCollapsed")
+    for want in (not collapsed, collapsed):
+        page.keyboard.press("Control+b")
+        page.wait_for_function("(want) => jupyterapp.shell.leftCollapsed === want", arg=want)
+    page.keyboard.press("ArrowRight")
+    assert step(page) == 3, "the player has the focus still"
+    notebook.scroll_to(5)  # the same player in another cell, which runs in no time
+    player(page, 5).get_by_role("button", name="Step back").click()
+    page.keyboard.press("Shift+Enter")
+    page.wait_for_function(f"([i, n]) => ({counts})(i) > n", arg=[5, before])
+    page.wait_for_function(f"() => {book}.content.activeCellIndex === 6")
+
+
+def test_escape_gives_the_focus_back_to_the_notebook(notebook: Notebook) -> None:
+    page = notebook.page
+    player(page).focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.dataset.position") == "0"
+    for _ in range(2):  # out of the table, out of the player
+        page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.matches('.jp-Notebook .jp-Cell')")
+    page.keyboard.press("ArrowDown")
+    page.wait_for_function("() => jupyterapp.shell.currentWidget.content.activeCellIndex === 2")
+
+
 def test_play_and_pause(notebook: Notebook) -> None:
     root = player(notebook.page)
     root.get_by_role("button", name="Play").click()

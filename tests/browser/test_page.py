@@ -1,13 +1,15 @@
 """The static player in a real browser, opened from the disk: every hook, every key, every odd trace."""
 
+import base64
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from reqpool.faulty import NoResetOnReuse
+from reqpool import scenarios
+from reqpool.faulty import FreedTwice, NoResetOnReuse
 from reqpool.player import to_html
-from reqpool.player.page import to_fragment
+from reqpool.player.page import to_fragment, to_frame
 from reqpool.pool import Req, ReqToTokenPool
 from reqpool.trace import Trace, record
 from reqpool.views import caption
@@ -168,6 +170,37 @@ def test_arrows_move_between_cells_only_inside_the_table(open_static: OpenStatic
     assert step(page) == 3
 
 
+@pytest.mark.parametrize("name", [None, "Step"])
+def test_enter_on_the_player_goes_into_the_table(open_static: OpenStatic, name: str | None) -> None:
+    page = open_static(story())
+    (page.get_by_label(name, exact=True) if name else page.locator(ROOT)).focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert page.evaluate("[document.activeElement.dataset.row, document.activeElement.dataset.position]") == ["1", "0"]
+    assert (step(page), detail(page)) == (0, "row 1 (free), position 0: empty")
+    page.keyboard.press("Space")
+    assert page.get_attribute(ROOT, "data-playing") == "true"
+
+
+def test_a_key_that_is_not_the_player_s_passes_without_the_mark(open_static: OpenStatic) -> None:
+    page = open_static(story())
+    page.evaluate(
+        """() => { window.passed = []; document.addEventListener("keydown", ({ key, target }) => {
+             passed.push(key, target.closest("[data-lm-suppress-shortcuts]") !== null); }); }"""
+    )
+    for target in (page.get_by_role("button", name="Step back"), page.get_by_label("Step", exact=True)):
+        target.focus()
+        for key in ("Control+b", "Shift+Enter", "b", "ArrowRight", "Escape"):
+            page.keyboard.press(key)
+        page.wait_for_timeout(50)
+        assert page.locator("[data-lm-suppress-shortcuts=true]").count() == 2, "the marks are back"
+    passed = page.evaluate("passed")
+    foreign = [*("Control", False), *("b", False), *("Shift", False), *("Enter", False), *("b", False)]
+    assert passed == [*foreign, *("Escape", False)] * 2, "what the player uses goes no further"
+    assert step(page) == 2
+
+
 def test_after_a_click_on_a_cell_the_arrows_step_and_enter_begins_there(open_static: OpenStatic) -> None:
     page = open_static(story())
     scrub(page, 3)
@@ -177,6 +210,87 @@ def test_after_a_click_on_a_cell_the_arrows_step_and_enter_begins_there(open_sta
     page.keyboard.press("Enter")
     page.keyboard.press("ArrowLeft")
     assert (step(page), page.evaluate("document.activeElement.dataset.position")) == (2, "0")
+
+
+def doubled(rows: int = 3, columns: int = 6) -> Trace:
+    """A live cell that says slot 0, one slot twice in a row, and one in two rows."""
+    pool = ReqToTokenPool(rows, columns, device="cpu")
+    with record(pool) as trace:
+        a, b = Req("a"), Req("b")
+        pool.alloc([a, b])
+        pool.append(a, slots(1, 102, 0, 4))
+        pool.append(b, slots(102, 5, 5))
+        trace.emit("note", text="two are wrong", wrong=[(1, 1), (2, 0)])
+        pool.free(a)
+    return trace
+
+
+ODD = """(root) => [...root.querySelectorAll("[data-odd][data-row]")]
+  .map(({dataset: d}) => `${d.row} ${d.position} ${d.odd}`).sort()"""
+
+
+@pytest.mark.parametrize("columns", [6, 1000])
+def test_a_slot_that_is_there_twice_or_is_the_dummy_is_marked_in_live_cells(
+    open_static: OpenStatic, columns: int
+) -> None:
+    page = open_static(doubled(3, columns))
+    for k, marked in {
+        0: [],
+        2: ["1 2 !"],
+        3: ["1 1 ×2", "1 2 !", "2 0 ×2", "2 1 ×2", "2 2 ×2"],
+        5: ["2 1 ×2", "2 2 ×2"],
+    }.items():
+        scrub(page, k)
+        assert page.eval_on_selector(ROOT, ODD) == marked
+    scrub(page, 3)
+    for name in ("position 2, slot 0, live, the dummy slot", "position 1, slot 5, live, in 2 cells"):
+        assert page.get_by_role("gridcell", name=name).count() == 1
+    page.hover("[data-row='1'][data-position='2']")
+    assert detail(page).endswith("→ slot 0, live, not yet verified; a fault: slot 0 is the dummy slot")
+    page.hover("[data-row='1'][data-position='1']")
+    assert detail(page).endswith("; a fault, or shared: also in row 2 (b), position 0")
+    chips = page.locator(".slot[data-odd]")
+    assert chips.evaluate_all("(all) => all.map((one) => [one.dataset.kvSlot, one.dataset.odd])") == [
+        ["0", "!"],
+        ["5", "×2"],
+        ["102", "×2"],
+    ]
+    expect(page.locator("[data-kv-slot='0']")).to_have_class("slot dummy")
+
+
+def test_slot_0_is_said_by_the_padding_row_s_cells_and_by_live_ones_as_a_fault(open_static: OpenStatic) -> None:
+    page = open_static(doubled())
+    for k, want in ((0, ""), (2, "; a fault, live: row 1 (a), position 2"), (5, "")):
+        scrub(page, k)
+        page.hover("[data-kv-slot='0']")
+        assert detail(page) == f"slot 0, the dummy slot ← row 0 (padding row), all its cells{want}"
+    assert page.locator("[data-row='0'].lit").count() == 6
+
+
+INK = """(cell) => {
+  const text = document.createRange();
+  text.selectNodeContents(cell);
+  const [digits, box] = [text.getBoundingClientRect(), cell.getBoundingClientRect()];
+  const both = ["::before", "::after"].map((which) => getComputedStyle(cell, which));
+  const marks = both.filter((one) => one.content !== "none");
+  const size = parseFloat(getComputedStyle(cell).fontSize);
+  return {
+    from: (digits.top + digits.bottom) / 2 - 0.42 * size - box.top,
+    to: (digits.top + digits.bottom) / 2 + 0.42 * size - box.top,
+    room: box.height - 3,
+    mark: Math.max(...marks.map((mark) => parseFloat(mark.top) + parseFloat(mark.lineHeight))),
+  };
+}"""
+
+
+@pytest.mark.parametrize("rows", [3, 30])
+def test_the_marks_of_a_cell_cover_no_digit(open_static: OpenStatic, rows: int, shots: Path) -> None:
+    page = open_static(doubled(rows), step=4)
+    page.wait_for_selector(".cell[data-wrong]")
+    for cell in page.locator(".cell[data-wrong], .cell[data-odd]").all():
+        ink = cell.evaluate(INK)
+        assert ink["mark"] <= ink["from"] and ink["to"] <= ink["room"], ink
+    page.screenshot(path=shots / f"page-marks-{rows}.png")
 
 
 def named(*rids: str) -> Trace:
@@ -247,7 +361,7 @@ def test_small_tables_and_no_events(open_static: OpenStatic, rows: int, columns:
     assert cells(page) == picture(trace, 0)
 
 
-def test_a_long_queue_is_cut(open_static: OpenStatic) -> None:
+def test_many_free_rows_are_cut(open_static: OpenStatic) -> None:
     page = open_static(busy(40, 2, 1))
     assert page.inner_text(".free").endswith("10 11 12 … and 28 more")
 
@@ -280,6 +394,47 @@ def test_a_tall_canvas_makes_the_rows_in_view(open_static: OpenStatic) -> None:
     page = open_static(trace, step=len(trace))
     page.wait_for_selector("[data-row='5001'][data-position='0'][data-changed]")
     assert page.locator(".row[data-row]").count() < 300
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(60, 6), (300, 40), (300, 300)])
+def test_the_positions_stay_in_view_when_a_tall_table_scrolls(open_static: OpenStatic, rows: int, columns: int) -> None:
+    page = open_static(busy(rows, columns, 20))
+    page.set_viewport_size({"width": 1000, "height": 700})
+    grid = page.get_by_role("grid")
+    assert grid.evaluate("(grid) => grid.offsetHeight < 0.8 * innerHeight && grid.scrollHeight > grid.clientHeight")
+    grid.evaluate("(grid) => { grid.scrollTop = 500; }")
+    page.wait_for_timeout(100)
+    top = "(element) => element.getBoundingClientRect().top"
+    assert page.locator(".header").evaluate(top) == grid.evaluate(top)
+    assert page.locator(".header .position").nth(2).inner_text() != ""
+    assert 10 < page.locator(".row[data-row], .body .row").count() <= 150
+
+
+def test_wrong_cells_come_into_view(open_static: OpenStatic) -> None:
+    pool = ReqToTokenPool(60, 40, device="cpu")
+    with record(pool) as trace:
+        trace.emit("note", text="far away", wrong=[(55, 38)])
+        pool.write((1, slots(0)), slots(3))
+    page = open_static(trace)
+    page.set_viewport_size({"width": 600, "height": 600})
+    seen = """(cell) => { const [a, b] = [cell, cell.closest(".grid")].map((one) => one.getBoundingClientRect());
+      return a.top > b.top + 20 && a.bottom <= b.bottom && a.left > b.left + 100 && a.right <= b.right - 90; }"""
+    for k in (1, 2, 1):
+        scrub(page, k)
+        page.wait_for_timeout(150)
+        where = (1, 0) if k == 2 else (55, 38)
+        assert page.locator(f"[data-row='{where[0]}'][data-position='{where[1]}']").evaluate(seen)
+
+
+def test_the_legend_says_what_the_time_line_and_the_bar_mean(open_static: OpenStatic) -> None:
+    page = open_static(doubled())
+    legend = page.locator(".legend")
+    for words in ("time line: rows change hands; given back; refused, or a late write; anything else", "bar: verified"):
+        expect(legend).to_contain_text(words)
+    odd = legend.get_by_text("slot in two live cells")
+    expect(odd).to_be_hidden()
+    scrub(page, 3)
+    expect(odd).to_be_visible()
 
 
 def test_a_large_table_is_an_aggregate_in_words(open_static: OpenStatic) -> None:
@@ -581,6 +736,102 @@ def test_tables_of_a_group_begin_at_the_same_height(page: Page, tmp_path: Path) 
         tops = page.eval_on_selector_all(".grid", "(all) => all.map((grid) => grid.getBoundingClientRect().top)")
         first = first or tops
         assert tops == first and tops[0] == tops[1], k
+
+
+PLACES = """(root) => [".grid", ".detail", ".transport", ".legend"].map((one) =>
+  Math.round(10 * (root.querySelector(one).getBoundingClientRect().top - root.getBoundingClientRect().top)))"""
+
+READABLE = """(root) => {
+  const grid = root.querySelector(".grid");
+  return [...root.querySelectorAll(".lengths")].every((one) => {
+    const [a, b] = [one, grid].map((element) => element.getBoundingClientRect());
+    const whole = one.scrollWidth <= one.clientWidth && one.scrollHeight <= a.height + 1;
+    return whole && grid.scrollLeft === 0 && a.right <= b.right + 0.5;
+  });
+}"""
+
+
+@pytest.mark.parametrize("width", [420, 440, 470, 500, 620])
+def test_in_a_narrow_pair_nothing_jumps_and_every_length_is_read(page: Page, tmp_path: Path, width: int) -> None:
+    page.set_viewport_size({"width": 2 * width + 28, "height": 900})
+    traces = [scenarios.free_twice(kind) for kind in (FreedTwice, ReqToTokenPool)]
+    open_pair(page, tmp_path / "pair.html", *traces)
+    page.add_style_tag(content="::-webkit-scrollbar { width: 12px; height: 12px }")
+    assert abs(page.locator(ROOT).first.evaluate("(root) => root.offsetWidth") - width) < 4
+    first = None
+    for k in range(len(traces[0]) + 1):
+        page.get_by_label("Step", exact=True).first.fill(str(k))
+        places = page.eval_on_selector_all(ROOT, f"(all) => all.map({PLACES})")
+        first = first or places
+        assert places == first, k
+        assert places[0][0] == places[1][0], "the tables begin at the same height"
+        assert page.eval_on_selector_all(ROOT, f"(all) => all.map({READABLE})") == [True, True], k
+    lengths = page.locator(ROOT).first.locator(".body .lengths")
+    assert lengths.nth(0).inner_text() == "no length counts here"
+    assert "two owners" in lengths.nth(1).inner_text()
+    lefts = page.eval_on_selector_all(".body .lengths", "(all) => all.map((one) => one.getBoundingClientRect().left)")
+    assert len({round(left) for left in lefts}) == 2, "one column in each"
+
+
+def open_frame(page: Page, path: Path, html: str) -> None:
+    page.set_viewport_size({"width": 1000, "height": 700})
+    head = "<!doctype html><meta charset=utf-8><style>html { color-scheme: dark } body { background: #111 }</style>"
+    path.write_text(f"{head}<body>{html}", encoding="utf-8")
+    page.goto(path.as_uri())
+
+
+def test_a_frame_of_two_moves_them_together_and_is_as_dark_as_the_page_around(
+    page: Page, tmp_path: Path, shots: Path
+) -> None:
+    html = to_frame(
+        [late_step(NoResetOnReuse), late_step()], ["<b>broken</b>", "<b>mended</b>"], step=3, title='a "pair"'
+    )
+    srcdoc = f"<script>document.body.dataset.jpThemeLight = 'false'</script>{html}"
+    path = tmp_path / "frame.html"
+    open_frame(page, path, srcdoc)
+    frame = page.frame_locator("iframe")
+    roots = frame.locator(ROOT)
+    expect(roots).to_have_count(2)
+    expect(roots.nth(1)).to_have_attribute("data-step", "3")
+    frame.get_by_role("button", name="Step forward").first.click()
+    for at in (0, 1):
+        expect(roots.nth(at)).to_have_attribute("data-step", "4")
+        expect(roots.nth(at)).to_have_attribute("data-theme", "dark")
+    tops = roots.evaluate_all("(all) => all.map((root) => root.getBoundingClientRect().top)")
+    assert tops[0] == tops[1], "side by side"
+    assert frame.locator("b").all_inner_texts() == ["broken", "mended"]
+    assert frame.locator("html").evaluate("(html) => html.scrollHeight <= innerHeight"), "as high as what is in it"
+    page.screenshot(path=shots / "frame-dark.png")
+    assert pixel(page, *corner(page)) == (0x11, 0x11, 0x11), "the page's own ground shows through"
+    page.evaluate("document.body.dataset.jpThemeLight = 'true'")
+    expect(roots.first).to_have_attribute("data-theme", "light")
+
+
+def corner(page: Page) -> tuple[float, float]:
+    """A place in the frame where no player is: between the two."""
+    box = page.locator("iframe").bounding_box()
+    assert box is not None
+    return box["x"] + box["width"] / 2, box["y"] + 60
+
+
+def pixel(page: Page, x: float, y: float) -> tuple[int, ...]:
+    shot = page.screenshot(clip={"x": x, "y": y, "width": 1, "height": 1})
+    read = """async (data) => {
+      const image = new Image();
+      image.src = "data:image/png;base64," + data;
+      await image.decode();
+      const pen = document.createElement("canvas").getContext("2d");
+      pen.drawImage(image, 0, 0);
+      return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
+    }"""
+    return tuple(page.evaluate(read, base64.b64encode(shot).decode()))
+
+
+def test_a_frame_that_may_not_look_outside_plays_too(page: Page, tmp_path: Path) -> None:
+    open_frame(page, tmp_path / "frame.html", to_frame(story()).replace("<iframe", "<iframe sandbox=allow-scripts", 1))
+    frame = page.frame_locator("iframe")
+    frame.get_by_role("button", name="Step forward").click()
+    expect(frame.locator(ROOT)).to_have_attribute("data-step", "1")
 
 
 def test_a_canvas_marks_what_differs_too(page: Page, tmp_path: Path) -> None:

@@ -4,12 +4,13 @@ import dataclasses
 import re
 
 import pytest
+import torch
 import traitlets
 from IPython.display import HTML
 
 from reqpool.player import Player, show
 from reqpool.player.assets import ESM
-from reqpool.player.page import to_fragment, to_html
+from reqpool.player.page import to_fragment, to_frame, to_html
 from reqpool.player.tape import encode, tape
 from reqpool.pool import Req, ReqToTokenPool
 from reqpool.trace import Trace, record
@@ -85,6 +86,21 @@ def test_a_fact_that_cannot_be_drawn_is_refused_by_name(facts: dict) -> None:
     with pytest.raises(ValueError, match="cannot be drawn"):
         player.trace = with_fact(**facts)
     assert len(player.trace) == 13, "nothing has changed"
+
+
+def test_a_frame_wants_no_label_or_one_for_each() -> None:
+    assert to_frame(story()).count("&lt;section&gt;") == 1
+    assert to_frame([story(), story()], ("<b>x</b>", "y")).count("&lt;section&gt;") == 2
+    with pytest.raises(ValueError, match="1 labels for 2 traces, wanted none or one for each"):
+        to_frame([story(), story()], ["x"])
+
+
+def test_encoding_leaves_torch_its_threads() -> None:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    encode(busy(200, 200, 9))
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(threads)
 
 
 def test_equal_traces_give_equal_tapes_and_pages() -> None:
