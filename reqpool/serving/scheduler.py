@@ -151,10 +151,16 @@ class Scheduler:
         parts = [(req, n) for req, n in parts if n > 0]
         if not parts:
             return []
-        if self.pool.alloc([req for req, _ in parts]) is None:
-            raise RuntimeError(
-                f"{len(parts)} rows wanted, {self.pool.available_size()} free: admission counted wrongly"
-            )
+        middle = [req for req, n in parts if not self._finishes(req, n)]
+        for req in middle:
+            req.inflight_middle_chunks += 1  # before `alloc` asks for it, as in SGLang
+        try:
+            if self.pool.alloc([req for req, _ in parts]) is None:
+                raise RuntimeError(f"{len(parts)} rows wanted, {self.pool.available_size()} free: wrongly admitted")
+        except (ValueError, RuntimeError):
+            for req in middle:
+                req.inflight_middle_chunks -= 1
+            raise
         for _ in range(admitted):  # a refused alloc has left them where they were
             self.waiting.popleft()
         return [self._launch(req, n, "prefill") for req, n in parts]
@@ -172,7 +178,6 @@ class Scheduler:
         req.computed_len = req.kv_committed_len = start + n
         if kind == "prefill":
             req.state = "running" if last else "prefilling"
-            req.inflight_middle_chunks += not last
             self.chunked = None if last and self.chunked is req else self.chunked if last else req
             if last:
                 self.running.append(req)
