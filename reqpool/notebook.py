@@ -36,7 +36,7 @@ from IPython.display import HTML, Markdown
 
 import reqpool
 from reqpool.player import Player
-from reqpool.player.page import to_fragment
+from reqpool.player.page import to_frame
 from reqpool.trace import Trace
 
 # ---- the self-check ------------------------------------------------------------------------------------------------
@@ -181,21 +181,7 @@ class Frame(widgets.HTML):
         self.players: list[FramedPlayer] = []
 
     def draw(self) -> None:
-        group = "together" if len(self.players) > 1 else ""
-        parts = (to_fragment(one.trace, step=one.step, group=group) for one in self.players)
-        columns = "".join(f'<div style="flex: 1 1 28em; min-width: 0">{part}</div>' for part in parts)
-        page = f'<div id="all" style="display: flex; flex-wrap: wrap">{columns}</div>{GROWING}'
-        height = 440 + 34 * max(one.trace.first.table.shape[0] for one in self.players)
-        looks = f"width: 100%; height: {height}px; border: 0"
-        self.value = f'<iframe title="player" srcdoc="{escape(page)}" style="{looks}"></iframe>'
-
-
-# a frame as tall as what is in it, where the page around it may be touched
-GROWING = """<script>
-const all = document.getElementById("all");
-const grow = () => frameElement && (frameElement.style.height = `${all.offsetHeight + 20}px`);
-new ResizeObserver(grow).observe(all);
-</script>"""
+        self.value = to_frame([one.trace for one in self.players], step=self.players[0].step)
 
 
 # ---- questions ------------------------------------------------------------------------------------------------------

@@ -161,7 +161,7 @@ predict(
 #
 # - **Step forward** and **Step back**; the sentence on top says what has just happened, the thick outline where.
 # - Drag the line with the marks; press **Play**. Each mark is one event, in the colour of its request: tall where a row is taken, refused (thick) or given back (dashed), short where cells or lengths are written or something is said.
-# - The keyboard: click the sentence on top, or come to the player with Tab. Left and Right step, Home and End jump, Space plays. Enter goes into the table; arrow keys move from cell to cell there, and Escape leaves it.
+# - The keyboard: click the sentence on top, or come to the player with Tab. Left and Right step, Home and End jump, Space plays. Enter goes into the table; arrow keys move from cell to cell there, and Escape leaves it; a second Escape leaves the player.
 # - Click a cell, and press Right: it still steps. Only Enter goes into the table.
 # - Point at a slot below the table: the cells that name it light up.
 

@@ -116,11 +116,10 @@ def test_framed_players_side_by_side_stand_in_one_frame_where_they_move_together
     monkeypatch.setenv("REQPOOL_STATIC", "1")
     pair = lab.side_by_side(scenarios.two_owners(), scenarios.two_owners(guarded=True), ("left", "right"))
     (frame,) = (one for one in everything_in(pair) if isinstance(one, widgets.HTML) and "<iframe" in one.value)
-    assert frame.value.count("group: &quot;together&quot;") == 2
+    assert frame.value.count("group: &quot;frame&quot;") == 2
     assert encode(pair.players[0].trace) in frame.value and encode(pair.players[1].trace) in frame.value
     pair.players[1].trace = scenarios.stale_cells()
     assert encode(scenarios.stale_cells()) in frame.value and encode(scenarios.two_owners()) in frame.value
-    assert "group: &quot;&quot;" in texts(lab.player(scenarios.stale_cells())), "alone it is in no group"
 
 
 def test_no_number_of_the_tiny_kv_cache_is_minus_zero() -> None:
