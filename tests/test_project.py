@@ -44,7 +44,7 @@ MAY_IMPORT = {
 }
 DISPLAY = {"anywidget", "ipywidgets", "traitlets", "IPython"}
 MAY_USE = {
-    "model": {"torch", "torch_memory_saver", "pooch"},
+    "model": {"torch", "numpy", "torch_memory_saver", "pooch"},
     "trace": {"torch"},
     "scenarios": {"torch"},
     "view": {"torch"},
