@@ -152,7 +152,14 @@ def test_every_link_to_a_file_leads_to_one(name: str) -> None:
 # ------------------------------------------------------------------------------------------------ versions
 
 # Colab's package list of 2026-08-19: an install there must leave all of these alone.
-COLAB = {"torch": "2.11.0", "matplotlib": "3.10.0", "ipywidgets": "7.7.1", "anywidget": "0.9.21", "ipykernel": "6.17.1"}
+COLAB = {
+    "torch": "2.11.0",
+    "numpy": "2.1.3",
+    "matplotlib": "3.10.0",
+    "ipywidgets": "7.7.1",
+    "anywidget": "0.9.21",
+    "ipykernel": "6.17.1",
+}
 
 DEPENDENCIES = [Requirement(text) for text in PROJECT["dependencies"]]
 EXTRAS = [Requirement(text) for texts in PROJECT["optional-dependencies"].values() for text in texts]
