@@ -331,7 +331,7 @@ def test_two_owners_of_a_row_are_marked(open_static: OpenStatic) -> None:
     pool = ReqToTokenPool(3, 4, device="cpu")
     pool.alloc([Req("a")])
     with record(pool) as trace:
-        pool.free_slots.appendleft(1)  # a fault: row 1 is on the free list and handed out
+        pool.free_slots.appendleft(1)  # a fault: row 1 is among the free rows and handed out
         pool.alloc([Req("b")])
     page = open_static(trace, step=len(trace))
     assert "two owners" in page.inner_text("[role=row]:has([data-row='1'])")
