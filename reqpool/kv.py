@@ -78,7 +78,7 @@ class TokenToKVPoolAllocator:
         n = _integer("n", n)
         if n < 0:
             raise ValueError(f"alloc wants n >= 0 slots, got {n}")
-        rest = () if after is None else self._reserved_behind(_integer("after", after))[:n]
+        rest = () if after is None else self._reserved_behind(_integer("after", after))
         num_pages = -((len(rest) - n) // self.page_size)  # rounded up
         if num_pages > self._num_free:
             return None
