@@ -24,9 +24,13 @@ from reqpool.pool import _at_least_one, _integer, _slot_tensor
 
 
 class TokenToKVPoolAllocator:
-    """Hands out the slots 1..size, longest free first; slot 0 is the dummy slot and never in the list.
+    """Hands out the slots of whole pages, longest free first: page k is the slots k * page_size .. + page_size - 1.
 
-    Alloc and free of k slots cost O(k): the free slots are a ring in one tensor.
+    Page 0 is the dummy page and never in the list, so the slots are page_size..size + page_size - 1: with page_size 1
+    those are 1..size, and slot 0 is the dummy slot. A page is held by who owns a slot of it; its other slots are
+    reserved for a continuation (`after`). It is free again when none of its slots has an owner.
+
+    Alloc and free of k slots cost O(k): the free pages are a ring in one tensor.
 
     >>> slots = TokenToKVPoolAllocator(size=4)
     >>> slots.alloc(3), slots.alloc(2), slots.available_size()
@@ -34,81 +38,158 @@ class TokenToKVPoolAllocator:
     >>> slots.free(torch.tensor([2]))
     >>> slots.alloc(2)
     tensor([4, 2])
+
+    >>> paged = TokenToKVPoolAllocator(size=8, page_size=4)  # the same two pages, a request in each
+    >>> paged.alloc(2), paged.alloc(1), paged.available_size()
+    (tensor([4, 5]), tensor([8]), 0)
+    >>> paged.alloc(1), paged.alloc(2, after=5)
+    (None, tensor([6, 7]))
     """
 
-    def __init__(self, size: int) -> None:
-        self.size = _at_least_one("size", size)
+    def __init__(self, size: int, page_size: int = 1) -> None:
+        self.size, self.page_size = _at_least_one("size", size), _at_least_one("page_size", page_size)
+        if self.size % self.page_size:
+            raise ValueError(f"size must be a multiple of page_size = {self.page_size}, got {self.size}")
+        self._num_pages = self.size // self.page_size
         self.clear()
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(size={self.size}, free={self.available_size()})"
+        return f"{type(self).__name__}(size={self.size}, page_size={self.page_size}, free={self.available_size()})"
 
     def available_size(self) -> int:
-        """How many slots are free now."""
-        return self._num_free
+        """How many slots the free pages have. Reserved slots do not count: only one request could have them."""
+        return self._num_free * self.page_size
 
     def clear(self) -> None:
         """Every slot is free, whoever had it."""
-        self._ring = torch.arange(1, self.size + 1)  # the free slots, from _head on, around the end
-        self._head, self._num_free = 0, self.size
-        self._taken = torch.zeros(self.size + 1, dtype=torch.bool)
+        self._ring = torch.arange(1, self._num_pages + 1)  # the free pages, from _head on, around the end
+        self._head, self._num_free = 0, self._num_pages
+        self._taken = torch.zeros(self.page_size + self.size, dtype=torch.bool)  # has an owner
+        self._more_owners = torch.zeros(len(self._taken), dtype=torch.int32)  # beyond the first
+        self._num_more = 0  # their sum: where nobody shares, nothing is looked up
 
-    def alloc(self, n: int) -> Tensor | None:
-        """n slots as int64 [n], or None when fewer are free; then nothing has changed."""
+    def alloc(self, n: int, after: int | None = None) -> Tensor | None:
+        """n slots as int64 [n], or None when too few pages are free; then nothing has changed.
+
+        Args:
+            after: the last slot of a request that goes on: it gets the reserved slots behind that first, then whole
+                new pages. Of two with a shared prefix that ends within a page only the first to go on finds any there.
+        """
         n = _integer("n", n)
         if n < 0:
             raise ValueError(f"alloc wants n >= 0 slots, got {n}")
-        if n > self._num_free:
+        rest = () if after is None else self._reserved_behind(_integer("after", after))
+        num_pages = -((len(rest) - n) // self.page_size)  # rounded up
+        if num_pages > self._num_free:
             return None
-        slots = torch.cat([self._ring[part] for part in self._arc(self._head, n)])
-        self._head, self._num_free = (self._head + n) % self.size, self._num_free - n
+        slots = torch.cat([self._ring[part] for part in self._arc(self._head, num_pages)])
+        if self.page_size > 1:
+            paged = slots[:, None] * self.page_size + torch.arange(self.page_size)
+            slots = torch.cat([torch.tensor(rest, dtype=torch.int64), paged.flatten()])[:n]
+        self._head, self._num_free = (self._head + num_pages) % self._num_pages, self._num_free - num_pages
         self._taken[slots] = True
         return slots
 
+    def _reserved_behind(self, after: int) -> range:
+        if not 0 <= after < len(self._taken) or not self._taken[after]:
+            raise self._without_owner("alloc after", after)
+        end = after - after % self.page_size + self.page_size
+        owned = torch.nonzero(self._taken[after + 1 : end])
+        return range(after + 1, after + 1 + int(owned[0]) if len(owned) else end)
+
+    def share(self, slots: Tensor | Sequence[int]) -> None:
+        """One more owner for each of the slots, a prefix of two requests; refuses what `free` refuses.
+
+        >>> slots = TokenToKVPoolAllocator(size=4)
+        >>> prefix = slots.alloc(2)
+        >>> slots.share(prefix)
+        >>> slots.free(prefix), slots.available_size()
+        (None, 2)
+        >>> slots.free(prefix), slots.available_size()
+        (None, 4)
+        """
+        slots = self._owned_once("share", slots)
+        self._more_owners[slots] += 1
+        self._num_more += len(slots)
+
     def free(self, slots: Tensor | Sequence[int]) -> None:
-        """Take slots back. Slot 0, a free slot or a slot named twice: ValueError, and nothing has changed."""
-        slots = _slot_tensor("slots", slots).cpu().long()
-        n = len(slots)
-        if n and int(slots.max()) > self.size:
-            raise ValueError(f"free of slot {int(slots.max())}: wanted 1..{self.size}")
-        if not self._taken[slots].all():
-            odd = int(slots[~self._taken[slots]][0])
-            raise ValueError(f"free of slot {odd}: it is {'the dummy slot' if odd == 0 else 'free already'}")
-        if len(torch.unique(slots)) < n:
-            raise ValueError(f"free: a slot is named twice in {slots.tolist()[:16]}, wanted each once")
-        done = 0
-        for part in self._arc((self._head + self._num_free) % self.size, n):
-            length = part.stop - part.start
-            self._ring[part] = slots[done : done + length]
-            done += length
-        self._num_free += n
+        """Each slot loses an owner; a page in which none is left is free, behind all others.
+
+        A slot without an owner, or named twice: ValueError, and nothing has changed.
+        """
+        slots = self._owned_once("free", slots)
+        if self._num_more:
+            shared = self._more_owners[slots] > 0
+            self._more_owners[slots[shared]] -= 1
+            self._num_more -= int(shared.sum())
+            slots = slots[~shared]
         self._taken[slots] = False
+        pages = slots if self.page_size == 1 else self._pages_without_owner(slots)
+        done = 0
+        for part in self._arc((self._head + self._num_free) % self._num_pages, len(pages)):
+            length = part.stop - part.start
+            self._ring[part] = pages[done : done + length]
+            done += length
+        self._num_free += len(pages)
+
+    def _pages_without_owner(self, slots: Tensor) -> Tensor:
+        """Of the pages of these slots, in the order in which they are named first."""
+        named = torch.unique_consecutive(slots // self.page_size).tolist()
+        pages = torch.tensor(list(dict.fromkeys(named)), dtype=torch.int64)
+        return pages[~self._taken.view(-1, self.page_size)[pages].any(dim=1)]
+
+    def _owned_once(self, call: str, slots: Tensor | Sequence[int]) -> Tensor:
+        slots = _slot_tensor("slots", slots).cpu().long()
+        if len(slots) and int(slots.max()) >= len(self._taken):
+            raise self._without_owner(f"{call} of", int(slots.max()))
+        if not self._taken[slots].all():
+            raise self._without_owner(f"{call} of", int(slots[~self._taken[slots]][0]))
+        if len(torch.unique(slots)) < len(slots):
+            raise ValueError(f"{call}: a slot is named twice in {slots.tolist()[:16]}, wanted each once")
+        return slots
+
+    def _without_owner(self, call: str, slot: int) -> ValueError:
+        page, state = slot // self.page_size, "free already"
+        if not 0 <= page <= self._num_pages:
+            return ValueError(f"{call} slot {slot}: wanted {self.page_size}..{len(self._taken) - 1}")
+        if page == 0:
+            state = "the dummy slot" if self.page_size == 1 else "in the dummy page"
+        elif self._taken.view(-1, self.page_size)[page].any():
+            state = "reserved, and nobody owns it"
+        return ValueError(f"{call} slot {slot}: it is {state}")
 
     def free_what_is_taken(self, slots: Tensor) -> int:
         """Take back those of the slots that are taken, once each, and say how many: for a row that was overwritten.
 
-        Its cells may say anything: what is no slot of 1..size is passed over.
+        Its cells may say anything: what is no slot here is passed over.
         """
         slots = torch.unique(slots.cpu().long())
-        slots = slots[(slots > 0) & (slots <= self.size)]
+        slots = slots[(slots > 0) & (slots < len(self._taken))]
         taken = slots[self._taken[slots]]
         self.free(taken)
         return len(taken)
 
     def _arc(self, start: int, n: int) -> list[slice]:
         """The n places of the ring from `start` on: one slice, or two around the end."""
-        first = min(n, self.size - start)
+        first = min(n, self._num_pages - start)
         return [slice(start, start + first), slice(0, n - first)]
 
     def check(self) -> None:
-        """Every slot of 1..size is free or taken, exactly once; RuntimeError with both sides otherwise."""
+        """Every page is free or held, exactly once, and who has more owners has a first; else RuntimeError.
+
+        So a slot is in a free page, or owned, or reserved.
+        """
         free = torch.cat([self._ring[part] for part in self._arc(self._head, self._num_free)])
-        taken = torch.nonzero(self._taken).flatten()
-        counts = torch.bincount(torch.cat([free, taken]), minlength=self.size + 1)
+        held = torch.nonzero(self._taken.view(-1, self.page_size).any(dim=1)).flatten()
+        counts = torch.bincount(torch.cat([free, held]), minlength=self._num_pages + 1)
         if counts[0] or not (counts[1:] == 1).all():
             raise RuntimeError(
-                f"slots do not add up: {len(free)} free + {len(taken)} taken, wanted each of 1..{self.size} once"
+                f"slots do not add up: {len(free)} pages free + {len(held)} held, "
+                f"wanted each of 1..{self._num_pages} once (page_size {self.page_size})"
             )
+        more = int(self._more_owners[self._taken].clamp(min=0).sum())
+        if not more == int(self._more_owners.abs().sum()) == self._num_more:
+            raise RuntimeError(f"slots do not add up: owned ones have {more} more owners, wanted {self._num_more}")
 
 
 class KVCache:
