@@ -12,7 +12,8 @@
 # %% [markdown]
 # ## Set up
 #
-# Run this cell first (Shift+Enter).
+# Run the folded cell below first: click this text, then press Shift+Enter twice.
+# Where it says *Error displaying widget: model not found*, run the cells again, with *Run All* in the menu *Run*: the notebook was saved, and its kernel is gone.
 
 # %% tags=["setup"] jupyter={"source_hidden": true}
 import importlib.util
