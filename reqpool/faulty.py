@@ -78,6 +78,8 @@ class FreedBetweenChunks(ReqToTokenPool):
 class CounterOnly(ReqToTokenPool):
     """The reuse condition asks only for the chunk counter, which is 0 on the last chunk (sglang-jax pull 998)."""
 
+    continues_if = "inflight_middle_chunks > 0"
+
     def _has_more_to_do(self, req: Any) -> bool:
         return req.inflight_middle_chunks > 0
 

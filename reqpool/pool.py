@@ -102,6 +102,7 @@ class ReqToTokenPool:
     """
 
     padding_row: int | None = 0
+    continues_if = "inflight_middle_chunks > 0 or kv_committed_len > 0"  # `_has_more_to_do`, in words
 
     def __init__(
         self,
@@ -187,7 +188,8 @@ class ReqToTokenPool:
             return True
         raise ValueError(
             f"alloc of request {req.rid!r}: it already holds row {row} and has nothing to continue "
-            "(wanted inflight_middle_chunks > 0 or kv_committed_len > 0, or free it first)"
+            f"(inflight_middle_chunks is {req.inflight_middle_chunks}, kv_committed_len is {req.kv_committed_len}; "
+            f"wanted {self.continues_if}, or free it first)"
         )
 
     def _has_more_to_do(self, req: Any) -> bool:

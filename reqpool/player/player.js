@@ -348,16 +348,17 @@ class Player {
 
   /** On a new width, and when an element that was made before it was shown gets one at last. */
   layout() {
-    if (!this.tape || this.width === this.root.clientWidth) return;
+    if (!this.tape) return;
+    if (this.width === this.root.clientWidth) return this.lanes?.point(this.grid); // rows may have moved up or down
     this.width = this.root.clientWidth;
     this.theme();
     this.grid.layout();
-    this.lanes?.point(this.grid);
     const { sayHeight, freeHeight } = this.room();
     Object.assign(this, { sayHeight, freeHeight });
     const players = [...this.head.players]; // those of a group keep their tables side by side
     const height = (which) => `${Math.max(...players.map((player) => player[which] ?? 0))}px`;
     for (const { says, free } of players) [says.style.minHeight, free.style.minHeight] = [height("sayHeight"), height("freeHeight")];
+    for (const { lanes, grid } of players) lanes?.point(grid); // last: the arrow ends where its row stands now
   }
 
   /** What the longest sentences and the most free rows take at this width, so that the table stays where it is. */

@@ -652,6 +652,21 @@ def test_the_arrow_finds_a_row_that_was_out_of_view(open_static: OpenStatic) -> 
         assert page.eval_on_selector(ROOT, ARROW)["end"]
 
 
+def test_the_arrow_stays_at_its_row_when_the_page_gets_another_width(open_static: OpenStatic) -> None:
+    pool = ReqToTokenPool(4, 24, device="cpu")
+    with record(pool) as trace:
+        trace.emit("note", text="a step is launched, " * 12, lane="schedule")
+        pool.verified_lens[3] += 1
+        trace.emit("late_write", rows=[3], lane="forward")
+    page = open_static(trace)
+    scrub(page, 2)
+    page.wait_for_selector("[data-hit]")
+    for width in (1200, 620, 1000, 420):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_timeout(200)
+        assert page.eval_on_selector(ROOT, ARROW)["end"], width
+
+
 @pytest.mark.parametrize(("rows", "columns"), [(3, 6), (64, 256)])
 def test_wrong_cells_are_marked_at_their_step(open_static: OpenStatic, rows: int, columns: int) -> None:
     pool = ReqToTokenPool(rows, columns, device="cpu")
