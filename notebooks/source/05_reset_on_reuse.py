@@ -71,11 +71,13 @@ player(unguarded.trace, step=4)
 
 # %% [markdown]
 # Request a's last step was of eight tokens. The row was free when it came to its end, and now a *free* row has the verified length 8. The arrow is the late write.
+#
+# **Why eight?** A decode step has one token as a rule. A step of several is what *speculative decoding* launches: some tokens are guessed and checked together. The story exaggerates it, so that the damage is seen at once; the slider below goes down to one. Only the *length* of that step comes late here, and the slots that it would have reserved are left out. So a verified length can lie beyond the alloced length, against chapter 01's rule that it never does: with the first landing it goes from 14 to 22 while alloced is 14. For a row that is handed out, that is just what `pool.check()` would refuse; of a free row it asks nothing.
 
 # %% [markdown]
 # ## Worked example: from a late length to a wrong letter
 #
-# The whole engine runs here, with K, V and a real attention (a model that recites its prompt over and over). Taken out is one thing: `alloc` does not zero the lengths again.
+# The whole engine runs here, with K, V and a real attention (a model that recites its prompt over and over: each letter is the one that stands one *period* back, and a request's period is the length of its prompt). Taken out is one thing: `alloc` does not zero the lengths again.
 
 # %%
 from reqpool.faulty import NoResetOnReuse
@@ -221,10 +223,10 @@ show(trace)
 # It begins with the late write, event 4. K and V are overwritten at b's first forward step. The first wrong letter comes seven engine steps after that.
 # </details>
 # <details><summary>Which cells of row 3, which is c's, are wrong?</summary>
-# None. The table is right in every cell. What is wrong are K and V in slots 9, 10, 11 and 12: c's step wrote them, and then b's. (In 25 too, but c ends before it would read that one.) The cell below looks them up.
+# None. The table is right in every cell. What is wrong are K and V in slots 9, 10, 11 and 12: c's step wrote them, and then b's. (In 25 too, at c's position 12; c recites twelve letters and reads positions 0 to 11 for them.) The cell below looks them up.
 # </details>
 # <details><summary>Why does b recite rightly?</summary>
-# It wrote at positions 8 to 11 and looks a period back from 12: at position 8. Written and read at the same wrong place.
+# It wrote at positions 8 to 11 and looks a period, four positions, back from 12: at position 8. Written and read at the same wrong place.
 # </details>
 
 # %% jupyter={"source_hidden": true}
@@ -237,6 +239,7 @@ went = [
 ]
 overwritten = {int(trace.snapshot(k).table[cell]) for k, cell in went}
 c_row = trace.snapshot(reading).table[3, : trace.snapshot(reading).alloced[3]].tolist()
+assert c_row.index(25) == 12 == len(unguarded.recited["c"])  # read for its letters: positions 0 to 11
 [slot for slot in c_row if slot in overwritten]
 
 # %% [markdown]
@@ -258,6 +261,44 @@ late_step()
 # - A late step of 12: who is hurt now, and through which cells?
 # - *lifo*: how much earlier is the reset too late?
 # - *fifo* with four rows: what happened to the damage, and would you rely on it?
+#
+# <details><summary>Only reset on reuse: where does it stop helping?</summary>
+# At "after b's alloc", the fourth landing: b has the row, and nothing zeroes it any more.
+# </details>
+# <details><summary>Only the generation check: where does it help, where not?</summary>
+# It helps from "after b's alloc" on. At the second and third landing the row is free, the count has not moved, and the write passes. At the first nothing needs help.
+# </details>
+# <details><summary>Both, or the fence alone: is any landing left that hurts?</summary>
+# None, with both and with the fence alone; for late steps of 1, 2, 8 and 12 the cell below runs them all.
+# </details>
+# <details><summary>A late step of 12: who is hurt, and through which cells?</summary>
+# b itself. With the write at the second landing it looks for its third letter at position 14 of its own row: a cell that was never written and says slot 0, the dummy slot.
+# </details>
+# <details><summary>lifo: how much earlier is the reset too late?</summary>
+# One landing earlier, at "after c's step": c has taken the row.
+# </details>
+# <details><summary>fifo with four rows: what happened to the damage?</summary>
+# Nobody recites wrongly, since nobody takes the row within the story. That is no safeguard: the next request gets it (see "Why fifo gives more time").
+# </details>
+
+# %% jupyter={"source_hidden": true}
+for late_len in (1, 2, 8, 12):
+    for reuse in ("fifo", "lifo"):
+        every = experiments.outcomes(late_len, reuse)
+        assert set(every[True, True, False]) == set(every[False, False, True]) == {"nobody"}
+
+ahead = experiments.late(0).trace
+lands = next(k for k, event in enumerate(ahead, start=1) if event.rid == "a" and event.kind == "verify")
+was, now = ahead.snapshot(lands - 1), ahead.snapshot(lands)
+assert (was.verified[1], now.verified[1], now.alloced[1]) == (14, 22, 14) and now.owners[1] == ("a",)
+
+twelve = experiments.late(1, 12, reset=False)
+assert list(twelve.wrong) == ["b"] and "third letter at position 14" in twelve.chain and "slot 0" in twelve.chain
+first_too_late = {
+    reuse: next(at for at, who in enumerate(experiments.outcomes(8, reuse)[True, False, False]) if who != "nobody")
+    for reuse in ("fifo", "lifo")
+}
+assert [experiments.LANDINGS[at] for at in first_too_late.values()] == ["after b's alloc", "after c's step"]
 
 # %% [markdown]
 # ### The three regimes
@@ -271,9 +312,11 @@ late_step()
 # | after `alloc` | does **not**: it was at the alloc, and that is over | **saves**: the count has moved, the write is dropped | saves: `free` waits |
 #
 # So the reset is not enough when the write can land after the row was handed out again. The check alone is not enough when it can land before. Together they close both gaps; a fence closes them alone.
+#
+# Which landing is which moment: the cell below says it for *fifo* with three rows, the landings counted from 0. With *lifo* the `alloc` that counts is c's, and it is not on the slider: it lies between "after the free" and "after c's step".
 
 # %%
-before, between, after_alloc = [0], [1, 2], [3, 4, 5]
+before, between, after_alloc = [0], [1, 2], [3, 4, 5]  # fifo, three rows; indices into experiments.LANDINGS
 
 
 def saved(reset, generation, landings):
@@ -302,7 +345,21 @@ assert {who for row in experiments.outcomes(8, "fifo", 4).values() for who in ro
 experiments.outcomes(8, "fifo", 4)[False, False, False]
 
 # %% [markdown]
-# That is *time*, not safety. One more request, and the row is taken. What fifo buys is that most late writes land before `alloc`, where the reset still saves.
+# That is *time*, not safety. One more request, and the row is taken:
+
+# %%
+pool = ReqToTokenPool(size=4, max_context_len=24, device="cpu", reuse="fifo")
+a_row, e_row = pool.alloc_rows(2)
+pool.free_rows([a_row])
+(c_row,) = pool.alloc_rows(1)
+pool.free_rows([e_row])
+(b_row,) = pool.alloc_rows(1)
+(one_more,) = pool.alloc_rows(1)
+assert one_more == a_row and a_row not in (b_row, c_row)
+{"a": a_row, "e": e_row, "c": c_row, "b": b_row, "one more": one_more}
+
+# %% [markdown]
+# What fifo buys: a late write has more time in which the row is still free, where the reset saves.
 
 # %% [markdown]
 # ## Break it
@@ -330,7 +387,7 @@ late_beside(only_check, both, ("generation check", "generation check and reset o
 assert list(only_reset.wrong) == list(only_check.wrong) == ["c"] and not both.wrong
 
 # %% [markdown]
-# Left out here, to keep the story readable: only the *length* of a's step comes late, K and V of its tokens do not. And the check is made by the host thread that issues the write. A kernel that is queued already asks nobody: it would need a copy of the count on the device, or a fence.
+# Left out here, to keep the story readable: only the *length* of a's step comes late, K and V of its tokens do not. And the check is made by the host thread that issues the write. A kernel that is queued already asks nobody: it passed the host's check when it was issued, and the row may change hands before it runs. On a device only a fence is safe, or a count that lies on the device and is compared there, when the kernel writes.
 
 # %% [markdown]
 # ## A hundred requests as they came
@@ -500,15 +557,27 @@ def beyond(trace):
 def past_the_reset(function):
     pool = ReqToTokenPool(2, 16, "cpu")
     with record(pool) as trace:
-        attempt(function, pool)
+        try:
+            attempt(function, pool)
+        except IndexError as error:
+            said = f"`IndexError: {error}`. Row 0 and rows 1 and 2 are all that this pool has."
+            return Failure(f"A call names something that is not there: {said}", trace)
     verified = [i for i, event in enumerate(trace) if event.kind == "verify"]
     if len(verified) != 1:
         return Failure(f"There has to be exactly one `verify`, the late write; there are {len(verified)}.", trace)
-    if not beyond(trace):
-        return Failure("Play it: at the end no handed-out row has a verified length beyond its alloced length.", trace)
-    row = trace[verified[0]].rows[0]
+    risen = [(row, now - was) for name, row, was, now in trace[verified[0]].change.lengths if name == "verified"]
+    if len(risen) != 1 or risen[0][1] != 8:
+        rises = " and ".join(f"that of row {row} by {n}" for row, n in risen) or "none"
+        return Failure(f"The late write raises one row's verified length by 8; yours raises {rises}.", trace)
+    row = risen[0][0]
+    if row not in beyond(trace):
+        return Failure(
+            f"Play it: at the end row {row} is not handed out with a verified length beyond its alloced length.", trace
+        )
     if not any(event.kind == "free" and row in event.rows for event in trace.events[: verified[0]]):
         return Failure(f"Row {row} was not freed before the write: then it is not late, it is just too large.", trace)
+    if (start := trace.snapshot(len(trace)).verified[row]) != 8:
+        return Failure(f"The new owner of row {row} would start at position {start}, and 8 was asked for.", trace)
     return None
 
 

@@ -245,7 +245,8 @@ def late(
 
     a and e run; a is aborted while its step is under way; c comes and gets the slots that a had; e ends; b comes.
     Whether b gets a's row, or c, or nobody, is up to the order of reuse and the size of the pool. The trace begins when
-    a's last step is launched, and every event lies in a lane.
+    a's last step is launched, and every event lies in a lane. Only the length of that step comes late: its slots are
+    left out, so a verified length may lie beyond the alloced one.
 
     Args:
         landing: an index into LANDINGS; None: it never lands.

@@ -33,6 +33,8 @@ class Token:
     position: int  # where the step wrote it
     slot: int | None  # what the cell there says; None beyond the row's end
     holder: tuple[str, int] | None  # who holds that slot, and at which of its positions
+    verified: int  # length of the row before the whole step; the step's first token goes there
+    done: int  # tokens that the request had before the step
 
     @property
     def astray(self) -> bool:
@@ -103,7 +105,7 @@ def written(trace: Trace, recital: Recital) -> Iterator[Token]:
             for j in range(end - start):
                 slot = slot_at(before, row, start + j)
                 letter = recital.text(rid)[first + j]
-                yield Token(k, rid, letter, row, first + j, start + j, slot, holder(before, slot))
+                yield Token(k, rid, letter, row, first + j, start + j, slot, holder(before, slot), start, first)
 
 
 def slot_at(snapshot: Snapshot, row: int, position: int) -> int | None:
@@ -152,9 +154,10 @@ def told(trace: Trace, tokens: list[Token], recital: Recital) -> tuple[str, int,
 
 
 def _length(token: Token) -> str:
-    if token.index == 0:
-        return f"row {token.row} begins with verified length {token.position}"
-    return f"row {token.row}'s verified length is {token.position} where {token.rid} has {token.index} tokens"
+    """The row's length before the step of this token, which need not be the first of its step."""
+    if token.done == 0:
+        return f"row {token.row} begins with verified length {token.verified}"
+    return f"row {token.row}'s verified length is {token.verified} where {token.rid} has {token.done} tokens"
 
 
 def _goes(token: Token) -> str:

@@ -1,17 +1,19 @@
 """Chapter 05: the late step. The regimes, the chain and the strip, each looked up apart from what shows them."""
 
 import re
+from collections.abc import Iterator
 from itertools import product
 
 import ipywidgets as widgets
 import pytest
 
-from reqpool import lab
+from reqpool import ReqToTokenPool, lab
 from reqpool.lab import late_step
 from reqpool.notebook import FramedPlayer
 from reqpool.player import Player
 from reqpool.player.tape import tape
 from reqpool.scenarios.experiments import LANDINGS, late, outcomes, owners
+from reqpool.trace import Snapshot, Trace
 from tests.unit.test_lab import everything_in, players, texts, values
 
 ORDERS = [("fifo", 3), ("lifo", 3), ("fifo", 2), ("fifo", 4)]
@@ -97,6 +99,107 @@ def test_every_wrong_run_has_a_chain_whose_numbers_stand_in_the_table(reuse: str
                 for row, rids in now.owners.items()
                 if rids == (rid,) and position < now.alloced[row]
             )
+
+
+PROMPTS = {"b": "xyzw", "c": "klmnopqrstuv"}
+NTH = r"(first|second|third|fourth|\d+th)"
+ORDINAL = {"first": 0, "second": 1, "third": 2, "fourth": 3}
+
+
+def index_of(word: str) -> int:
+    return ORDINAL[word] if word in ORDINAL else int(word.removesuffix("th")) - 1
+
+
+def steps_of(trace: Trace) -> Iterator[tuple[Snapshot, str, int, int, int, int]]:
+    """Every forward step of b and c: the snapshot before it, rid, row, verified length, its tokens, tokens before."""
+    for k, event in enumerate(trace):
+        if event.kind == "verify":
+            now = trace.snapshot(k)
+            for _, row, start, end in event.change.lengths:
+                if (rid := now.owners[row][0]) in PROMPTS:
+                    yield now, rid, row, start, end - start, now.alloced[row] - (end - start)
+
+
+def says_so(now: Snapshot, row: int, position: int, sentence: str) -> bool:
+    """Whether what a chain says of a cell is so at this moment."""
+    if sentence == "that is beyond the end of the row":
+        return position >= now.max_context_len
+    slot = int(now.table[row, position])
+    held = {
+        (rids[0], at, cell)
+        for owned, rids in now.owners.items()
+        for at, cell in enumerate(now.table[owned, : now.alloced[owned]].tolist())
+    }
+    if sentence == "that cell was never written: it says slot 0, the dummy slot":
+        return slot == 0
+    if found := re.fullmatch(r"that cell still says slot (\d+), which nobody holds now", sentence):
+        return slot == int(found[1]) != 0 and slot not in {cell for _, _, cell in held}
+    found = re.fullmatch(
+        r"that cell still says slot (\d+), which (\w)(?: itself)? holds at its position (\d+)", sentence
+    )
+    return slot == int(found[1]) and (found[2], int(found[3]), slot) in held
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+@pytest.mark.parametrize("reuse", ["fifo", "lifo"])
+@pytest.mark.parametrize("late_len", [1, 2, 8, 12])
+def test_every_number_that_a_chain_names_is_the_trace_s(late_len: int, reuse: str, size: int) -> None:
+    for at, reset in product(range(len(LANDINGS)), ON_OFF):
+        run = late(at, late_len, reset, reuse=reuse, size=size)
+        assert run.row == 1  # as the strip of the lab says
+        if not run.chain:
+            continue
+        length, moves, cell, verdict = run.chain.split(" → ")
+        steps = list(steps_of(run.trace))
+        who, said, wanted = re.fullmatch(r"(\w) recites (.) instead of (.)", verdict).groups()
+
+        if found := re.fullmatch(r"row (\d+) begins with verified length (\d+)", length):
+            named = (int(found[1]), int(found[2]), 0)
+        else:
+            found = re.fullmatch(r"row (\d+)'s verified length is (\d+) where (\w) has (\d+) tokens", length)
+            assert found[3] == moves[0]
+            named = (int(found[1]), int(found[2]), int(found[4]))
+        strays = [one for one in steps if (one[2], one[3], one[5]) == named and one[1] == moves[0]]
+        assert len(strays) == 1, (run.chain, LANDINGS[at])
+        ((now, rid, row, start, count, done),) = strays
+        text = PROMPTS[rid] + run.recited[rid]
+
+        if found := re.fullmatch(rf"(\w)'s {NTH} letter (\w) goes to position (\d+)", moves):
+            index, position = index_of(found[2]), int(found[4])
+            assert done <= index < done + count and position == start + index - done and found[3] == text[index]
+            held = int(re.search(r"at its position (\d+)$", cell)[1])
+            assert who != rid and (run.recited[who][held], run.expected[who][held]) == (said, wanted)
+            assert said == (found[3] if position == held else "·")
+        else:
+            found = re.fullmatch(
+                rf"(\w) looks for its {NTH} letter at position (\d+)(?: of the row, not (\d+))?", moves
+            )
+            index, position = index_of(found[2]), int(found[3])
+            assert (index != position) == (found[4] is not None) and found[4] in (None, str(index))
+            assert who == rid and (run.recited[who][index], run.expected[who][index]) == (said, wanted)
+            period = len(PROMPTS[rid])
+            (last,) = (one for one in steps if one[1] == rid and one[4] + one[5] == index + period)
+            now = last[0]
+            assert position == last[3] + last[4] - period and last[2] == row
+        assert says_so(now, row, position, cell), run.chain
+
+
+def test_a_chain_names_the_length_before_the_step_not_inside_it() -> None:
+    assert late(2, 1, reset=False).chain == (
+        "row 1 begins with verified length 1 → b's fourth letter w goes to position 4 → that cell still says slot 5, "
+        "which c holds at its position 4 → c recites w instead of o"
+    )
+
+
+def test_verified_beyond_alloced_is_refused_by_check_for_a_row_that_is_handed_out_only() -> None:
+    pool = ReqToTokenPool(1, 24, "cpu")
+    (row,) = pool.alloc_rows(1)
+    pool.verify([row], 8)
+    with pytest.raises(RuntimeError, match="wanted 0 <= verified_len <= alloced_len"):
+        pool.check()
+    pool.free_rows([row])
+    pool.verify([row], 8)
+    pool.check()
 
 
 def test_the_caption_at_the_first_wrong_letter_of_the_chain_tells_the_chain() -> None:
