@@ -503,9 +503,10 @@ def dummy_entries() -> Lab:
     heads, below = [column.children[0] for column in pair.columns], [text_box(), text_box()]
     for column, text in zip(pair.columns, below, strict=True):
         column.children = (*column.children, text)
-    table = text_box()
+    told, table = text_box(), text_box()
 
     def rebuild(live: int, graph_size: int, where: str, writes: str) -> None:
+        told.value = note(prose(_batch_sentence(live, graph_size)))
         live = min(live, graph_size)  # a graph of two has room for two
         runs = [_padding_run(side, live, graph_size, writes) for side in (OFF, where)]
         names = ("no padding row: the dummies point at row 0, which is a's", f"the dummies point at: {where}")
@@ -521,7 +522,15 @@ def dummy_entries() -> Lab:
         "where": choice("dummies point at", [where for where in PADDING if where != OFF], "row 0"),
         "writes": choice("the step writes", list(WRITES), "the cell [row, seq_len - 1] (LightLLM)"),
     }
-    return Lab(controls, rebuild, [pair, table])
+    return Lab(controls, rebuild, [told, pair, table])
+
+
+def _batch_sentence(live: int, graph_size: int) -> str:
+    played = min(live, graph_size)
+    dummies = graph_size - played
+    entries = "no dummy entry" if not dummies else "1 dummy entry" if dummies == 1 else f"{dummies} dummy entries"
+    capped = f" Of the {live} that you chose only {played} fit in this graph." if played < live else ""
+    return f"{_count(played, 'live request')} in a graph of {graph_size}: {entries}.{capped}"
 
 
 @lru_cache(maxsize=128)

@@ -73,7 +73,7 @@ player(padding("row 0", writes="slot").trace, step=9)
 # | axis | requests | tokens |
 # | name | the padding row | the dummy slot |
 # | a dummy entry | reads it; in some engines it also writes a cell or a length of it | writes its K and V there |
-# | kept out of use by | the pool, which hands out rows 1 to `size` | the allocator, which hands out slots 1 to `size` |
+# | kept out of use by | the pool, which hands out the rows from 1 to the pool's size | the allocator, which hands out the slots from 1 to the allocator's size |
 
 # %% [markdown]
 # ## Worked example: two requests in a batch of four
@@ -122,11 +122,11 @@ buffers
 assert buffers == {"rows": [1, 2, 0, 0], "positions": [3, 3, 0, 0], "out_slots": [7, 8, 0, 0]}
 
 # %% [markdown]
-# **Step 6. Why length 1, and not 0?** A softmax over nothing is not a number. With length 1 the dummy reads one cell of row 0, and gets an answer that nobody looks at.
+# **Step 6. Why length 1, and not 0?** A softmax over positions that are all masked is not a number. With length 1 the dummy reads one cell of row 0, and gets an answer that nobody looks at.
 
 # %%
-nothing = torch.tensor([float("-inf")])
-torch.softmax(nothing, dim=0)
+all_masked = torch.tensor([float("-inf")])
+torch.softmax(all_masked, dim=0)
 
 # %% [markdown]
 # **Step 7. What have the dummies changed?** The K and V of slot 0, and nothing else: row 0 is all zeros, and its length is 0.
@@ -186,7 +186,7 @@ predict(
 # %% [markdown]
 # ## Play
 #
-# The same, to step through. Watch row 0, position 1, and what a recites. Look at the end of the rows, too: no length is wrong here.
+# The same, to step through. Watch row 0, position 1, and what a recites. Look at the end of the rows, too: no length is wrong here. Row 4 is *nobody*'s: the table has `size + 1` rows all the same, and this pool hands out the rows 0 to 3 only.
 
 # %%
 from reqpool.player import show
@@ -231,9 +231,9 @@ dummy_entries()
 # *Try:*
 #
 # - *live requests* up to 4, then *graph size* 8: when is there damage, and when is there none?
-# - *the step writes*: which kinds never hurt, even with no padding row? Why is `+=` among them? (The next section says.)
+# - *the step writes*: which kinds hurt nobody in these runs, even with no padding row? Why is `+=` among them? (The next section says.)
 # - *dummies point at*: the last row instead of row 0. Request a is then in row 0 on both sides, and the marks *unlike the other player* show the damage alone. Which cell is it?
-# - *none, slot -1*: it protects one of the two zeros only. Which kind of write gets through?
+# - *none, slot -1*: it protects one of the two zeros only. Which kind of write gets through? Where the step writes a cell, the text still says *read row 0, positions 0 to 1*: slot -1 is about K and V only, the buffer of rows still says 0, and row 0 is a's there.
 #
 # Two of the fields are nobody's engine: vLLM, whose dummies have slot -1 and length 0, was not seen to write a cell or a length for them. They show that slot -1 guards the slots and not the rows.
 
@@ -285,7 +285,7 @@ one_a_step, two_a_step
 assert two_a_step == [2 * length for length in one_a_step]  # there are two dummy entries
 
 # %% [markdown]
-# **Without** one, `+=` does no harm at all: a's length has to rise by one anyway. `index_add_` moves it by three, and a starts too far to the right. Both players move together.
+# **Without** one it depends on where row 0's owner is. In the run below request a has row 0 and is in the batch itself, which is [0, 1, 0, 0]. There `+=` does no harm: a's length has to rise by one anyway. `index_add_` moves it by three, once for a and once for each of the two dummies, and a starts too far to the right. Both players move together.
 
 # %%
 from reqpool.lab import show_pair, side_by_side, telling_step
@@ -302,7 +302,18 @@ assert raised[0].wrong and not raised[1].wrong
 text_box(prose(cause(raised[0])))
 
 # %% [markdown]
-# So a test that happens to use `+=` says nothing about a kernel that adds atomically. FluentLLM sets row 0's length back to zero after every replay. TokenSpeed lets some drafters' dummies point at a row of their own, because lengths read through row 0 would grow and hang them.
+# And if row 0's owner is **not** in the batch, because it waits or is being prefilled? In the batch [1, 2, 0, 0] only the dummies name row 0. Then its length is raised even with `+=`, and nothing was computed for it:
+
+# %%
+lengths = torch.tensor([3, 3, 3])  # row 0's owner has three tokens, and is not in the batch
+lengths[batch] += 1
+lengths.tolist()
+
+# %%
+assert batch.tolist() == [1, 2, 0, 0] and lengths.tolist() == [4, 4, 4]
+
+# %% [markdown]
+# So `+=` hurts nobody only while row 0's owner is in every batch, as in the runs above. And a test that happens to use `+=` says nothing about a kernel that adds atomically. FluentLLM sets row 0's length back to zero after every replay. TokenSpeed lets some drafters' dummies point at a row of their own, because lengths read through row 0 would grow and hang them.
 
 # %% [markdown]
 # ### The stale tail
@@ -451,6 +462,8 @@ def a_step(rows, graph_size):
     pool = ReqToTokenPool(6, 4, "cpu")
     with record(pool) as trace:
         pool.alloc_rows(max(rows))
+        for row in rows:
+            pool.append(row, [row])
         runner = GraphRunner(pool, Recite(8, 4), (graph_size,), on_fact=trace.emit)
         at = torch.zeros(len(rows), dtype=torch.int64)
         runner.run(torch.tensor(rows), at, at, at)
@@ -498,7 +511,8 @@ def raised_by(rows, num_steps, accumulate):
     """The real pool, its lengths raised by torch itself."""
     pool = ReqToTokenPool(2, 4, "cpu")
     with record(pool) as trace:
-        pool.alloc_rows(2)
+        for row in pool.alloc_rows(2):
+            pool.append(row, [3 * row - 2, 3 * row - 1, 3 * row])  # room for three steps
         for step in range(1, num_steps + 1):
             trace.step = step
             if accumulate:
@@ -554,9 +568,33 @@ check(lengths_after)
 # %% jupyter={"source_hidden": true}
 from reqpool.notebook import Failure, attempt
 
+WANTED = {
+    "live": (1, 2, 3, 4),
+    "graph_size": (1, 2, 3, 4, 5, 6, 7, 8),
+    "writes": ("slot", "cell", "length"),
+    "accumulate": (True, False),
+}
+
+
+def odd_settings(settings):
+    """What is wrong with the settings themselves, in one sentence; None: they can be played."""
+    if not isinstance(settings, dict):
+        return f"`{settings!r}`: wanted a dict of settings."
+    for name, value in settings.items():
+        if name not in WANTED:
+            return f"`{name!r}` is no setting: wanted {', '.join(map(repr, WANTED))}."
+        if not any(type(value) is type(good) and value == good for good in WANTED[name]):
+            return f"`{name}` is `{value!r}`: wanted one of {', '.join(map(repr, WANTED[name]))}."
+    live, graph_size = settings.get("live", 2), settings.get("graph_size", 4)
+    if live > graph_size:
+        return f"{live} live requests do not fit in a graph of {graph_size}: wanted a `live` of at most `graph_size`."
+    return None
+
 
 def third_letter_first(function):
     settings = attempt(function)
+    if odd := odd_settings(settings):
+        return Failure(odd)
     broken, mended = (padding(where, **settings) for where in (OFF, "row 0"))
     if not broken.wrong:
         return Failure("Play it: without the padding row nobody recites wrongly.", broken.trace)
@@ -572,7 +610,7 @@ def third_letter_first(function):
 
 exercise(
     "break_it",
-    "return settings for which, without the padding row, the **first** wrong letter is a **third** letter. Settings are a dict: `live` 1 to 4, `graph_size`, `writes` is `'slot'`, `'cell'` or `'length'`, `accumulate` is True or False. With the padding row the same must be right.",
+    "return settings for which, without the padding row, the **first** wrong letter is a **third** letter. Settings are a dict: `live` 1 to 4, `graph_size` 1 to 8 and at least `live`, `writes` is `'slot'`, `'cell'` or `'length'`, `accumulate` is True or False. With the padding row the same must be right.",
     third_letter_first,
     hints=[
         "A cell hurts at letter 2, for the dummies write position 1. What else can a step write?",
@@ -648,6 +686,6 @@ quiz(
 #
 # ## Summary
 #
-# A captured batch has a fixed size, so dummy entries must point somewhere. **Table row 0** is the row they may read and write, because nobody owns it. **KV slot 0** is where their K and V may land. Whether a missing padding row hurts depends on what the step writes for dummies; a full batch has none. The buffers stay between replays: reset the tail, and give everything that is indexed by row `size + 1` entries.
+# A captured batch has a fixed size, so dummy entries must point somewhere. **Table row 0** is the row they may read and write, because nobody owns it. **KV slot 0** is where their K and V may land. Whether a missing padding row hurts depends on what the step writes for dummies, and on whether row 0's owner is in the batch; a full batch has none. The buffers stay between replays: reset the tail, and give everything that is indexed by row `size + 1` entries.
 #
 # Words: [chapter 00](00_start_here.ipynb#Words). **Next:** chapter 05, *Reset on reuse*: a step that writes after its row was given back.

@@ -114,7 +114,7 @@ def asked(
 
 def row_read_while_freed(pool_class: type[ReqToTokenPool] = ReqToTokenPool) -> Trace:
     """The race of sglang pull 17850, in a pool of two rows: a's first chunk is launched, and its forward step has not
-    read the row yet when the next batch is prepared: a's second chunk, and b, whose prefix is in the cache already.
+    read the row yet when the next batch is prepared: a's second chunk, and b, whose first tokens have K and V.
 
     The scheduler copies a's slots when its row has changed, so that nothing is lost on the schedule side. Yet the
     forward step holds the number of the old row.

@@ -144,6 +144,30 @@ def test_the_plan_table_is_a_table_with_headers() -> None:
     assert {cell.get("scope") for cell in table.iter("th")} == {"col", "row"}
 
 
+def test_nobody_new_is_admitted_while_a_prompt_is_between_its_chunks() -> None:
+    for n, size, budget, mixed in SETTINGS[::5]:
+        trace = chunks(n, size, budget, mixed).trace
+        steps = {rid: [step for who, step in lab._prefill_steps(trace) if who == rid] for rid in ("long", "other")}
+        assert min(steps["other"]) >= max(steps["long"])
+    assert min(step for who, step in lab._prefill_steps(chunks(12, 4, 8).trace) if who == "other") == 4
+
+
+def test_the_answers_to_the_chapter_s_questions() -> None:
+    def first_letter(*settings: Any) -> int:
+        return max(step for who, step in lab._prefill_steps(chunks(*settings).trace) if who == "long")
+
+    assert [first_letter(12, 1, 8), first_letter(12, 12, 8), first_letter(12, 12, 13)] == [14, 3, 2]
+    assert [step["other"] for step in lab.plan(chunks(12, 4, 4).trace)[5:7]] == [2, 1]
+    assert "other" in chunks(7, 3, 4, freed_between=True).wrong
+    assert "other" not in chunks(7, 3, 5, freed_between=True).wrong
+    waits = {size: longest_wait(prefill_steps(8192, size, 8)) for size in (128, 256, 512, 2048, 4096)}
+    assert waits[128] == waits[256] == 6 and round(waits[2048], 1) == 41.1 and waits[4096] > 50
+    firsts = [time_to_first_token(prefill_steps(8192, size, 8)) for size in (512, 2048)]
+    assert round(firsts[0] - firsts[1]) == 2
+    apart = [longest_wait(prefill_steps(8192, size, 8, False)) for size in (256, 512, 2048, 8192)]
+    assert [round(ms, 1) for ms in apart] == [198.0, 169.8, 169.8, 169.8]
+
+
 # ---- two runs at the same step ---------------------------------------------------------------------------------------
 
 

@@ -22,12 +22,12 @@ WITH_A_ROW = ("row 0", "last row")
 
 
 def players(experiment: Lab) -> list[Player]:
-    return experiment.children[2].players
+    return experiment.children[3].players
 
 
 def texts(experiment: Lab) -> list[str]:
     """What stands below each of the two players, without its markup."""
-    return [re.sub(r"<[^>]+>", "", column.children[2].value) for column in experiment.children[2].children]
+    return [re.sub(r"<[^>]+>", "", column.children[2].value) for column in experiment.children[3].children]
 
 
 # ---- the damage ------------------------------------------------------------------------------------------------------
@@ -203,12 +203,21 @@ def test_wrong_letters_are_marked_and_said_in_words() -> None:
 
 def test_the_table_of_verdicts_is_what_the_runs_say() -> None:
     experiment = lab.dummy_entries()
-    table = experiment.children[3].value
+    table = experiment.children[4].value
     found = verdicts(2, 4)
     assert table.count("no damage") == sum(not wrong for wrong in found.values())
     assert table.count("a wrong from letter 2 on") == 2 and table.count("a wrong from letter 3 on") == 2
     experiment.controls["live"].value = 4
-    assert experiment.children[3].value.count("no damage") == len(found)
+    assert experiment.children[4].value.count("no damage") == len(found)
+
+
+def test_a_live_that_does_not_fit_in_the_graph_is_said_below_the_controls() -> None:
+    experiment = lab.dummy_entries()
+    said = experiment.children[2]
+    assert "2 live requests in a graph of 4: 2 dummy entries." in said.value and "chose" not in said.value
+    experiment.controls["live"].value, experiment.controls["graph_size"].value = 4, 2
+    assert "2 live requests in a graph of 2: no dummy entry." in said.value
+    assert "Of the 4 that you chose only 2 fit in this graph." in said.value
 
 
 def test_labels_are_visible_and_nothing_goes_through_an_output_widget() -> None:
