@@ -199,6 +199,8 @@ for overlap in (False, True):
 
 # %%
 class CommittedOnly(ReqToTokenPool):
+    continues_if = "kv_committed_len > 0"
+
     def _has_more_to_do(self, req):
         return req.kv_committed_len > 0
 
