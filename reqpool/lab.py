@@ -63,7 +63,7 @@ from reqpool.scenarios.experiments import (
     padding,
     verdicts,
 )
-from reqpool.scenarios.together import given_back, in_step, mark_wrong
+from reqpool.scenarios.together import in_step, mark_wrong
 from reqpool.serving.chunk_times import longest_wait, prefill_steps, time_to_first_token
 from reqpool.serving.graph import carried
 from reqpool.trace import Trace, record
@@ -410,7 +410,7 @@ BROKEN_CHUNKS = ("broken: `FreedBetweenChunks`", "mended: `ReqToTokenPool`")
 
 def _freed_between(*settings: Any) -> tuple[Run, Trace, Trace]:
     run = chunks(*settings, freed_between=True)
-    broken, mended = in_step(given_back(run.trace), chunks(*settings).trace)
+    broken, mended = in_step(run.trace, chunks(*settings).trace)
     return run, mark_wrong(broken, mended), mended
 
 

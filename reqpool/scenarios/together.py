@@ -43,8 +43,8 @@ def in_step(left: Trace, right: Trace) -> tuple[Trace, Trace]:
 def given_back(trace: Trace) -> Trace:
     """A copy in which a row that `alloc` itself gave back is told as such, before what was handed out.
 
-    `record` sees one call: a row whose lengths went to zero in an `alloc` is told as a reset. When its owner went on to
-    another row, it was given back (`FreedBetweenChunks`).
+    `record` sees one call: a row that one request left and another got within the same `alloc` is told as a reset of
+    the new owner's row. But its owner went on to another row, so it was given back first (`FreedBetweenChunks`).
     """
     events: list[Event] = []
     for event in trace:
