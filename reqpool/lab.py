@@ -1,7 +1,6 @@
 """The live experiments: controls above, and below what they change.
 
     Lab            controls, a place for errors, a result; a change rebuilds the result in the kernel
-    side_by_side   two players at the same step: broken and mended
     table_cost     chapter 01: size and context length against memory
     follow         chapter 00: from a request down to its K and V
     come_and_go    chapter 02: pool size, requests, order of reuse
@@ -22,25 +21,22 @@ from functools import lru_cache
 from html import escape
 from itertools import pairwise
 from typing import Any
-from uuid import uuid4
 
 import ipywidgets as widgets
 import torch
 
 from reqpool import scenarios
 from reqpool.faulty import FreedBetweenChunks, FreedTwice
-from reqpool.notebook import (
+from reqpool.parts import (
     BAD,
     GOOD,
     TEXT,
-    Frame,
-    FramedPlayer,
     keys_stay_here,
     note,
     player,
     prose,
     showing_errors,
-    static,
+    side_by_side,
     text_box,
 )
 from reqpool.player import Player
@@ -111,24 +107,6 @@ def scale(label: str, numbers: tuple[int, ...], value: int) -> widgets.Selection
 
 def _wide() -> widgets.Layout:
     return widgets.Layout(width="30em", max_width="100%")
-
-
-def side_by_side(broken: Trace, mended: Trace, labels: tuple[str, str] = ("broken", "mended")) -> widgets.Box:
-    """Two players that move together; the browser sees to that, without the kernel.
-
-    The box has `players`, and `columns`: in each a label and its player. Framed players stand in one frame below both
-    columns, since two frames could not move together.
-    """
-    group = uuid4().hex  # several notebooks share one page in JupyterLab: a number would not do
-    frame = [Frame()] if static() else []
-    pair = [FramedPlayer(one, 0, *frame) if frame else Player(one, group=group) for one in (broken, mended)]
-    heads = [text_box(f"<strong>{prose(label)}</strong>") for label in labels]
-    half = widgets.Layout(flex="1 1 28em", min_width="0", width="auto")
-    columns = [widgets.VBox([head, one], layout=half) for head, one in zip(heads, pair, strict=True)]
-    row = widgets.HBox(columns, layout=widgets.Layout(flex_flow="row wrap", width="100%"))
-    box = widgets.VBox([row, *frame]) if frame else row
-    box.players, box.columns = pair, columns
-    return box
 
 
 # ---- chapter 00 -----------------------------------------------------------------------------------------------------

@@ -6,8 +6,7 @@
     quiz([...])          questions, with every answer explained
     exercise(...)        a task with folded hints and solution;  check(function)  looks at what the learner wrote
 
-Controls are the part of ipywidgets that is the same in 7.7 and 8. Text goes into HTML widgets and never through an
-Output widget, which in a busy kernel can swallow what another cell shows. An exception in a callback is shown there.
+The pieces that these are put together from are in `reqpool.parts`, the questions in `reqpool.questions`.
 """
 
 from __future__ import annotations
@@ -15,29 +14,40 @@ from __future__ import annotations
 import copy
 import importlib.metadata
 import inspect
-import os
 import platform
-import re
 import sys
 import textwrap
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import wraps
 from html import escape
 from pathlib import Path
 from typing import Any
 
-import anywidget
 import ipywidgets as widgets
 import torch
-import traitlets
 from IPython.display import HTML, Markdown
 
 import reqpool
-from reqpool.player import Player
-from reqpool.player.page import to_frame
+from reqpool.parts import BAD, GOOD, QUIET, at_the_end, error_text, note, player, prose, text_box
+from reqpool.questions import predict, quiz
 from reqpool.trace import Trace
+
+__all__ = [
+    "Failure",
+    "against",
+    "attempt",
+    "check",
+    "exercise",
+    "note",
+    "player",
+    "predict",
+    "prose",
+    "quiz",
+    "setup",
+    "source",
+    "text_box",
+]
 
 # ---- the self-check ------------------------------------------------------------------------------------------------
 
@@ -79,237 +89,6 @@ def _listing(one: Any) -> str:
     package = Path(reqpool.__file__).parent.parent
     where = path.relative_to(package).as_posix() if path.is_relative_to(package) else path.name
     return f"*{where}, line {max(start, 1)}*\n```python\n{textwrap.dedent(''.join(lines)).rstrip()}\n```"
-
-
-# ---- words and errors in a widget -----------------------------------------------------------------------------------
-
-TEXT = "font-size: var(--jp-content-font-size1, 14px); line-height: 1.5; max-width: 60em"
-RULE = f"{TEXT}; border-left: 4px solid {{}}; padding: 2px 12px; margin: 6px 0"
-QUIET, GOOD, BAD = "#8a93a3", "#009E73", "#D55E00"  # a word always says it as well
-
-
-def prose(text: str) -> str:
-    """Plain text as HTML: nothing in it is markup but `code` and **bold**.
-
-    >>> prose("`a < b` is **true**")
-    '<code>a &lt; b</code> is <strong>true</strong>'
-    """
-    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, quote=False))
-    return re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", text)
-
-
-def note(html: str, colour: str = QUIET) -> str:
-    return f'<div style="{RULE.format(colour)}">{html}</div>'
-
-
-def text_box(html: str = "") -> widgets.HTML:
-    """An HTML widget whose lines wrap: the widget's own style keeps them from doing so in some versions."""
-    return widgets.HTML(value=html, layout=widgets.Layout(width="auto", max_width="100%"))
-
-
-def showing_errors(show: widgets.HTML) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a callback whose exceptions appear in `show`: a front end drops them, or hides them in a log."""
-
-    def decorate(act: Callable[..., None]) -> Callable[..., None]:
-        @wraps(act)
-        def acting(*args: Any) -> None:
-            try:
-                act(*args)
-            except Exception:  # noqa: BLE001 - whatever it is, the person at the controls has to see it
-                show.value = error_text(traceback.format_exc())
-
-        return acting
-
-    return decorate
-
-
-def error_text(details: str) -> str:
-    last = details.rstrip().splitlines()[-1]
-    folded = f"<details><summary>where</summary><pre>{escape(details)}</pre></details>"
-    return f'<div role="alert">{note(f"<strong>This failed:</strong> {escape(last)}{folded}", BAD)}</div>'
-
-
-def static() -> bool:
-    return os.environ.get("REQPOOL_STATIC", "") not in ("", "0")
-
-
-def player(trace: Trace, step: int = 0, group: str = "") -> Player | FramedPlayer:
-    """A player that can stand among widgets; with REQPOOL_STATIC=1 one that needs no third-party widget.
-
-    Players of one group (any name) move together; framed ones only where they stand in one frame (`FramedPlayer`).
-    """
-    if static():
-        return FramedPlayer(trace, step=step)
-    return Player(trace, step=step, group=group)
-
-
-def at_the_end(trace: Trace) -> Player | FramedPlayer:
-    """The outcome first: who wants to see how it came about steps back."""
-    return player(trace, step=len(trace))
-
-
-class FramedPlayer(widgets.VBox):
-    """The static page in a frame, where the front end shows ipywidgets' own widgets only.
-
-    Args:
-        frame: one that it shares with others, and that is shown elsewhere. Those in one frame move together; two frames
-            cannot, since neither knows of the other.
-    """
-
-    def __init__(self, trace: Trace, step: int = 0, frame: Frame | None = None) -> None:
-        self._trace, self.step = trace, step
-        self._frame = Frame() if frame is None else frame
-        super().__init__([self._frame] if frame is None else [])
-        self._frame.players.append(self)
-        self._frame.draw()
-
-    @property
-    def trace(self) -> Trace:
-        return self._trace
-
-    @trace.setter
-    def trace(self, trace: Trace) -> None:
-        self._trace, self.step = trace, 0
-        self._frame.draw()
-
-
-class Frame(widgets.HTML):
-    """Where framed players are drawn: beside each other, if there is room."""
-
-    def __init__(self) -> None:
-        super().__init__(layout=widgets.Layout(width="auto"))
-        self.players: list[FramedPlayer] = []
-
-    def draw(self) -> None:
-        self.value = to_frame([one.trace for one in self.players], step=self.players[0].step)
-
-
-# ---- questions ------------------------------------------------------------------------------------------------------
-
-
-class KeysStayHere(anywidget.AnyWidget):
-    """Put among controls, it keeps the keys pressed there for them: JupyterLab would take arrows and Enter for itself.
-
-    It shows nothing. It also says to a screen reader that the radio buttons beside it are one group, and which.
-    """
-
-    _esm = """
-    export default {
-      render({ model, el }) {
-        el.style.display = "none";
-        const mark = (tries) => {
-          const box = el.parentElement;
-          if (!box) return tries && requestAnimationFrame(() => mark(tries - 1)); // not in the page yet
-          // the focused element itself has to bear the mark: JupyterLab's shortcuts match there first
-          box.addEventListener("focusin", ({ target }) => target.setAttribute("data-lm-suppress-shortcuts", "true"));
-          for (const radios of model.get("label") ? box.querySelectorAll(".widget-radio-box") : []) {
-            radios.setAttribute("role", "radiogroup");
-            radios.setAttribute("aria-label", model.get("label"));
-          }
-        };
-        requestAnimationFrame(() => mark(60));
-      },
-    };
-    """
-    label = traitlets.Unicode("").tag(sync=True)
-
-
-def keys_stay_here(label: str = "") -> list[widgets.Widget]:
-    """The mark, where the front end shows third-party widgets; else nothing."""
-    return [] if static() else [KeysStayHere(label=label)]
-
-
-class Question(widgets.VBox):
-    """A question with its choices. An answer counts once it is committed, and then the explanation opens.
-
-    Attributes:
-        committed: the choice, None before. Nothing is stored elsewhere; running the cell again asks again.
-    """
-
-    def __init__(
-        self, text: str, choices: Sequence[str], label: str, action: str, explain: Callable[[str], Iterable[Any]]
-    ) -> None:
-        self.committed: str | None = None
-        self.explain = explain
-        self.choices = widgets.RadioButtons(
-            options=[(choice.replace("`", ""), choice) for choice in choices],  # its labels are plain text
-            index=None,
-            description=label,
-            style={"description_width": "initial"},
-            layout=widgets.Layout(width="auto", max_width="100%"),
-        )
-        self.button = widgets.Button(description=action, layout=widgets.Layout(width="auto", align_self="flex-start"))
-        self.told = text_box()
-        self.answer = widgets.VBox()
-        self.button.on_click(showing_errors(self.told)(self.commit))
-        asked = text_box(f'<div style="{TEXT}">{text}</div>')
-        keys = keys_stay_here(re.sub(r"<[^>]+>", "", text))
-        parts = [asked, self.choices, self.button, self.told, self.answer, *keys]
-        super().__init__(parts, layout=widgets.Layout(margin="0 0 18px 0"))
-
-    def commit(self, _: Any = None) -> None:
-        if self.committed is not None:
-            return  # the button stays enabled: a disabled one would lose the focus
-        if self.choices.value is None:
-            self.told.value = note("Choose an answer first.")
-            return
-        opened = [text_box(part) if isinstance(part, str) else part for part in self.explain(self.choices.value)]
-        self.committed = self.choices.value
-        self.choices.disabled = True
-        self.button.description = "Committed"
-        self.told.value = ""
-        self.answer.children = opened
-
-
-def predict(
-    question: str, choices: Sequence[str], answer: str, why: str, reveal: Trace | str | widgets.Widget | None = None
-) -> Question:
-    """Ask before showing. What `reveal` holds stays locked until an answer is committed.
-
-    Args:
-        answer: the choice that comes true; a lesson computes it.
-        reveal: a Trace, shown at its end, which is the outcome; HTML; or a widget.
-    """
-    if answer not in choices:
-        raise ValueError(f"predict: the answer {answer!r} is not one of the choices {list(choices)}")
-
-    def explain(chosen: str) -> Iterable[Any]:
-        right = chosen == answer
-        verdict = "As predicted" if right else "Not as predicted"
-        pair = "".join(
-            f'<td style="padding: 4px 24px 4px 0; text-align: left; vertical-align: top">{head}<br>'
-            f"<strong>{prose(said)}</strong></td>"
-            for head, said in (("You predicted", chosen), ("It happens", answer))
-        )
-        table = f'<table role="presentation"><tr>{pair}</tr></table>'
-        yield note(f"{table}<strong>{verdict}.</strong> {prose(why)}", GOOD if right else BAD)
-        if isinstance(reveal, Trace):
-            yield at_the_end(reveal)
-        elif reveal is not None:
-            yield reveal
-
-    text = f"<strong>Predict.</strong> {prose(question)}"
-    return Question(text, choices, "Your prediction:", "Commit my prediction", explain)
-
-
-def quiz(questions: Sequence[tuple[str, str, Mapping[str, str]]]) -> widgets.VBox:
-    """Questions as (text, right choice, {choice: why it is right or wrong}): every choice is explained."""
-    return widgets.VBox([_quiz_question(number, *one) for number, one in enumerate(questions, start=1)])
-
-
-def _quiz_question(number: int, text: str, right: str, choices: Mapping[str, str]) -> Question:
-    if right not in choices:
-        raise ValueError(f"quiz: the right answer {right!r} is not one of the choices {list(choices)}")
-
-    def explain(chosen: str) -> Iterable[str]:
-        for choice, why in choices.items():
-            verdict = "right" if choice == right else "wrong"
-            yours = ", your answer" if choice == chosen else ""
-            head = f"<strong>{prose(choice)}</strong> ({verdict}{yours})"
-            yield note(f"{head}<br>{prose(why)}", GOOD if choice == right else BAD if yours else QUIET)
-
-    head = f"<strong>Question {number}.</strong> {prose(text)}"
-    return Question(head, list(choices), "Your answer:", "Check my answer", explain)
 
 
 # ---- exercises ------------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ ROOMS = {
     "trace": ("trace",),
     "scenarios": ("scenarios",),
     "view": ("views",),
-    "widget": ("player", "lab", "notebook"),
+    "widget": ("player", "parts", "questions", "lab", "notebook"),
     "door": ("",),  # reqpool/__init__.py
 }
 FLOOR_OF = {room: floor for floor, rooms in ROOMS.items() for room in rooms}

@@ -9,7 +9,7 @@ import pytest
 from reqpool import lab, scenarios
 from reqpool.faulty import FreedTwice
 from reqpool.lab import Lab
-from reqpool.notebook import FramedPlayer
+from reqpool.parts import FramedPlayer
 from reqpool.player import Player
 from reqpool.player.tape import encode
 

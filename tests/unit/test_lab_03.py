@@ -14,7 +14,7 @@ import pytest
 from reqpool import lab, scenarios
 from reqpool.faulty import CounterOnly, FreedBetweenChunks
 from reqpool.lab import Lab
-from reqpool.notebook import FramedPlayer
+from reqpool.parts import FramedPlayer
 from reqpool.player import Player
 from reqpool.player.tape import encode
 from reqpool.pool import ReqToTokenPool

@@ -10,7 +10,7 @@ import pytest
 from reqpool import lab
 from reqpool.faulty import NoPaddingRow
 from reqpool.lab import OFF, Lab
-from reqpool.notebook import FramedPlayer
+from reqpool.parts import FramedPlayer
 from reqpool.player import Player
 from reqpool.scenarios.dummies import drift, first_cell, first_raise
 from reqpool.scenarios.experiments import PADDING, WRITES, padding, replayed, stale_tail, verdicts

@@ -9,7 +9,7 @@ import pytest
 
 from reqpool import ReqToTokenPool, lab
 from reqpool.lab import late_step
-from reqpool.notebook import FramedPlayer
+from reqpool.parts import FramedPlayer
 from reqpool.player import Player
 from reqpool.player.tape import tape
 from reqpool.scenarios.experiments import LANDINGS, late, outcomes, owners

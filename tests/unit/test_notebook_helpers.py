@@ -15,6 +15,7 @@ from reqpool import Req, ReqToTokenPool, notebook, scenarios
 from reqpool.faulty import FreedTwice
 from reqpool.notebook import Failure, against, check, exercise, predict, prose, quiz, source
 from reqpool.player import Player
+from reqpool.questions import Question
 
 SOURCES = sorted((Path(__file__).resolve().parents[2] / "notebooks" / "source").glob("*.py"))
 
@@ -97,7 +98,7 @@ def test_prose_never_lets_markup_through() -> None:
 # ---- questions -----------------------------------------------------------------------------------------------------
 
 
-def make_prediction(reveal: object = None) -> notebook.Question:
+def make_prediction(reveal: object = None) -> Question:
     return predict("which `row`?", ["row 1", "row 2"], answer="row 2", why="because", reveal=reveal)
 
 
