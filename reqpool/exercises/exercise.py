@@ -1,0 +1,213 @@
+"""An exercise, and what the examiner says to an answer: not attempted, right, or the smallest case in which it is wrong.
+
+    Exercise     what is asked, hints, solution, and its judge
+    judges       by_operations: the answer is part of a small pool, and sequences of operations are searched
+                 by_cases: the answer is a function of plain values
+                 a function of its own, where the answer is an input that has to break something
+    Verdict      the sentence, and the Case: with the learner's code and as it should be, as traces
+
+No judge looks at how an answer is written.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from typing import Any
+
+from reqpool.exercises import guard
+from reqpool.exercises.guard import NotAttempted, Raised, Stopped
+from reqpool.exercises.search import Build, Found, Move, Wrong, as_wrong, breadth_first, deeper, have_hypothesis
+from reqpool.exercises.values import difference, plain, same, shortened
+from reqpool.trace import Trace, record
+
+MOST_PRINTED = 2000  # letters of what the learner's code prints
+
+
+@dataclass(frozen=True)
+class Case:
+    """The smallest case in which an answer is wrong.
+
+    Attributes:
+        sentence: what is wrong, for a person.
+        num_operations: how many operations lead there.
+        yours: with the learner's code, to the step at which it goes wrong; None where no pool came about.
+        right: the same operations as they should go; None where there is nothing to compare.
+        printed: what the learner's code printed on the way.
+    """
+
+    sentence: str
+    num_operations: int = 1
+    yours: Trace | None = None
+    right: Trace | None = None
+    printed: str = ""
+
+
+Judge = Callable[[Any], "Case | None"]  # None: nothing wrong was found
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """
+    Attributes:
+        name: of the function or class that the learner writes: `check` looks it up.
+        place: chapter and letter, or step.
+        solution: one right answer, as source text.
+        praise: what to say to a right answer: what it was compared with, or what follows.
+        searched: whether longer sequences are drawn by Hypothesis, where it is installed.
+    """
+
+    name: str
+    place: str
+    task: str
+    judge: Judge
+    hints: Sequence[str]
+    solution: str
+    praise: str = "That is it."
+    searched: bool = False
+
+
+@dataclass(frozen=True)
+class Verdict:
+    state: str  # "not attempted", "right" or "wrong"
+    sentence: str
+    case: Case | None = None
+    remark: str = ""
+
+
+def examine(exercise: Exercise, answer: Any) -> Verdict:
+    """Judge an answer. The same answer gets the same verdict; nothing is remembered of earlier ones."""
+    try:
+        with guard.limits():
+            case = exercise.judge(answer)
+    except NotAttempted as stub:
+        return Verdict("not attempted", f"`{stub.name}` is still the stub.")
+    except (Wrong, Raised, Stopped) as error:
+        case = Case(_first_up(as_wrong(error).sentence))
+    if case:
+        return Verdict("wrong", case.sentence, case)
+    missing = exercise.searched and not have_hypothesis()
+    remark = "Hypothesis is not installed here, so only short sequences of operations were tried." if missing else ""
+    return Verdict("right", exercise.praise, remark=remark)
+
+
+def _first_up(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+# ---- answers that are part of a pool ---------------------------------------------------------------------------------
+
+
+def by_operations(
+    build: Callable[[Any, Any], Any],
+    right: Any,
+    starts: Sequence[Any],
+    depth: int = 4,
+    most: int = 3000,
+    longest: int = 12,
+    examples: int = 100,
+) -> Judge:
+    """Search sequences of operations for one that goes wrong.
+
+    Args:
+        build: (answer, start) -> World.
+        right: a right answer, for the picture beside; not what the answer is compared with.
+        starts: settings of the small worlds, the smallest first.
+        depth, most: of the breadth-first search. longest, examples: of the search by Hypothesis.
+    """
+
+    def judge(answer: Any) -> Case | None:
+        def world(start: Any) -> Any:
+            return build(answer, start)
+
+        with redirect_stdout(io.StringIO()):  # thousands of calls: what they print is shown for one case only
+            found = breadth_first(world, starts, depth, most) or deeper(world, starts, longest, examples)
+        return found and _shown(world, lambda start: build(right, start), found)
+
+    return judge
+
+
+def _shown(world: Build, right: Build, found: Found) -> Case:
+    """Play the case once more, recorded, with the learner's code and with right code."""
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        yours, again = told(world, found.start, found.moves)
+    n = len(found.moves)
+    after = {0: "at once", 1: "after 1 operation"}.get(n, f"after {n} operations")
+    sentence = _first_up(f"{after}: {found.wrong.sentence}")
+    if again is None or again.sentence != found.wrong.sentence:
+        sentence += " (When these operations were played once more, it went differently: an answer must not depend on "
+        sentence += "chance, or on what was done before with another pool.)"
+    return Case(sentence, n, yours, told(right, found.start, found.moves)[0], printed.getvalue()[:MOST_PRINTED])
+
+
+def told(build: Build, start: Any, moves: Sequence[Move]) -> tuple[Trace | None, Wrong | None]:
+    """The moves, recorded up to the one that goes wrong, which a note closes."""
+    try:
+        world = build(start)
+    except (Wrong, Raised, Stopped) as error:
+        return None, as_wrong(error)
+    with record(world.pool) as trace:
+        try:
+            for step, move in enumerate(moves, start=1):
+                trace.step = step
+                world.play(move)
+        except (Wrong, Raised, Stopped) as error:
+            wrong = as_wrong(error)
+            rows = sorted({row for row, _ in wrong.cells})
+            trace.emit("note", rows=rows, text=wrong.sentence, wrong=wrong.cells)
+            return trace, wrong
+    return trace, None
+
+
+# ---- answers that are functions of plain values ------------------------------------------------------------------------
+
+
+def by_cases(
+    expect: Callable[..., Any],
+    cases: Iterable[tuple],
+    picture: Callable[[tuple, str], Trace] | None = None,
+    name: str = "",
+    count: Callable[[tuple], int] = lambda case: 1,
+) -> Judge:
+    """Compare a function with what `expect`, written apart from the code under test, says of every case.
+
+    Args:
+        cases: tuples of arguments, the smallest first; the first that fails is shown.
+        picture: (case, what is said at its end) -> the case as a trace.
+        count: how many operations the picture of a case has.
+    """
+    cases = list(cases)
+
+    def judge(answer: Any) -> Case | None:
+        for case in cases:
+            wanted = plain(expect(*copy.deepcopy(case)))
+            printed = io.StringIO()
+            with redirect_stdout(printed):
+                said = _said(answer, case, wanted, name)
+            if said:
+                sentence, yours, right = said
+                traces = (picture(copy.deepcopy(case), yours), picture(copy.deepcopy(case), right)) if picture else ()
+                return Case(sentence, count(case), *(traces or (None, None)), printed.getvalue()[:MOST_PRINTED])
+        return None
+
+    return judge
+
+
+def _said(answer: Any, case: tuple, wanted: Any, name: str) -> tuple[str, str, str] | None:
+    """What is wrong with this case: a sentence, and what the two pictures say at their ends."""
+    name = name or getattr(answer, "__name__", "your function")
+    call = f"`{name}({', '.join(map(repr, case))})`"
+    right = f"right: {shortened(wanted)}"
+    try:
+        guard.need_time()
+        got = plain(guard.call(answer, *copy.deepcopy(case)))
+    except (Raised, Stopped) as error:
+        why = as_wrong(error).sentence
+        return f"{call}: {why} Wanted `{shortened(wanted)}`.", f"yours: {why}", right
+    if same(got, wanted):
+        return None
+    return f"{call} gives {difference(got, wanted)}.", f"yours: {shortened(got)}", right

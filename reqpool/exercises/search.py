@@ -1,0 +1,156 @@
+"""The smallest sequence of operations after which something is wrong.
+
+    breadth_first    every sequence of 1, 2, 3 ... operations in small worlds: the first that is wrong is a shortest
+    deeper           Hypothesis draws longer ones, for what hides in state that one cannot see, and makes them short
+
+A world is played from its beginning for every sequence: what the learner wrote need not be copyable. Two sequences
+after which all that can be seen is equal are followed once. Both searches are bounded by counts, never by the clock:
+the same answer gets the same case.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from reqpool.exercises.guard import Raised, Stopped, need_time
+
+Move = Hashable
+
+
+class Wrong(Exception):
+    """What is wrong after an operation, in one sentence.
+
+    Args:
+        cells: (row, position) of those that the picture marks.
+    """
+
+    def __init__(self, sentence: str, cells: Sequence[tuple[int, int]] = ()) -> None:
+        super().__init__(sentence)
+        self.sentence, self.cells = sentence, tuple(cells)
+
+
+class World(Protocol):
+    """A small pool in which the learner's code is at work, and our own books on what should be."""
+
+    pool: Any  # what is recorded when a case is shown
+
+    def moves(self) -> Sequence[Move]:
+        """What can be done next, always in the same order."""
+
+    def play(self, move: Move) -> None:
+        """Do it, and compare. Raises Wrong; Raised and Stopped, which `guard.call` raises, are taken as Wrong."""
+
+    def seen(self) -> Hashable:
+        """All that can be seen, in the books and in the pool."""
+
+
+Build = Callable[[Any], World]  # from start settings
+
+
+@dataclass(frozen=True)
+class Found:
+    start: Any
+    moves: tuple[Move, ...]
+    wrong: Wrong
+
+
+def as_wrong(error: Wrong | Raised | Stopped) -> Wrong:
+    if isinstance(error, Wrong):
+        return error
+    if isinstance(error, Stopped):
+        return Wrong(str(error))
+    return Wrong(f"your code raises `{error}`. {error.where}".rstrip())
+
+
+def played(build: Build, start: Any, moves: Sequence[Move]) -> tuple[World | None, Found | None]:
+    """The world after these moves; or what is wrong, and after how many of them."""
+    need_time()
+    done: list[Move] = []
+    try:
+        world = build(start)
+        for move in moves:
+            done.append(move)
+            world.play(move)
+    except (Wrong, Raised, Stopped) as error:
+        return None, Found(start, tuple(done), as_wrong(error))
+    return world, None
+
+
+def breadth_first(build: Build, starts: Sequence[Any], depth: int, most: int = 4000) -> Found | None:
+    """Try every sequence of up to `depth` operations, `most` of them at most, the shortest first, in all worlds."""
+    level: list[tuple[Any, tuple[Move, ...]]] = [(start, ()) for start in starts]
+    known: set[Hashable] = set()
+    left = most
+    for _ in range(depth + 1):
+        following: list[tuple[Any, tuple[Move, ...]]] = []
+        for start, moves in level:
+            if left == 0:
+                return None
+            left -= 1
+            world, found = played(build, start, moves)
+            if found:
+                return found
+            here = (start, world.seen())
+            if here not in known:
+                known.add(here)
+                following += [(start, (*moves, move)) for move in world.moves()]
+        level = following
+    return None
+
+
+def have_hypothesis() -> bool:
+    return importlib.util.find_spec("hypothesis") is not None
+
+
+def deeper(build: Build, starts: Sequence[Any], longest: int = 12, examples: int = 100) -> Found | None:
+    """Longer sequences, drawn by Hypothesis and shrunk by it; None too where it is not installed."""
+    if not have_hypothesis():
+        return None
+    from hypothesis import HealthCheck, Phase, find, settings
+    from hypothesis import strategies as st
+    from hypothesis.errors import Flaky, NoSuchExample
+
+    last: list[Found] = []
+
+    def is_wrong(drawn: tuple[int, list[int]]) -> bool:
+        found = _walk(build, starts[drawn[0]], drawn[1])
+        if found:
+            last[:] = [found]
+        return found is not None
+
+    drawings = st.tuples(st.integers(0, len(starts) - 1), st.lists(st.integers(0, 63), max_size=longest))
+    quiet = settings(
+        max_examples=examples,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+    try:
+        at, numbers = find(drawings, is_wrong, settings=quiet)
+    except NoSuchExample:
+        return None
+    except Flaky:
+        return last[0]
+    return _walk(build, starts[at], numbers) or last[0]
+
+
+def _walk(build: Build, start: Any, numbers: Sequence[int]) -> Found | None:
+    """Each number chooses among the moves that there are; smaller numbers, simpler moves."""
+    need_time()
+    done: list[Move] = []
+    try:
+        world = build(start)
+        for number in numbers:
+            moves = world.moves()
+            if not moves:
+                break
+            done.append(moves[number % len(moves)])
+            world.play(done[-1])
+    except (Wrong, Raised, Stopped) as error:
+        return Found(start, tuple(done), as_wrong(error))
+    return None
