@@ -32,6 +32,7 @@ from reqpool.trace import Trace
 
 TEXT = "font-size: var(--jp-content-font-size1, 14px); line-height: 1.5; max-width: 60em"
 RULE = f"{TEXT}; border-left: 4px solid {{}}; padding: 2px 12px; margin: 6px 0"
+ANNOUNCED = "reqpool-announced"
 QUIET, GOOD, BAD = "#8a93a3", "#009E73", "#D55E00"  # a word always says it as well
 
 
@@ -52,6 +53,14 @@ def note(html: str, colour: str = QUIET) -> str:
 def text_box(html: str = "") -> widgets.HTML:
     """An HTML widget whose lines wrap: the widget's own style keeps them from doing so in some versions."""
     return widgets.HTML(value=html, layout=widgets.Layout(width="auto", max_width="100%"))
+
+
+def announced() -> widgets.HTML:
+    """A text box that a screen reader reads aloud when its text changes; beside `keys_stay_here`, which says so to the
+    browser."""
+    box = text_box()
+    box.add_class(ANNOUNCED)
+    return box
 
 
 def showing_errors(show: widgets.HTML) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -158,7 +167,8 @@ def side_by_side(broken: Trace, mended: Trace, labels: tuple[str, str] = ("broke
 class KeysStayHere(anywidget.AnyWidget):
     """Put among controls, it keeps the keys pressed there for them: JupyterLab would take arrows and Enter for itself.
 
-    It shows nothing. It also says to a screen reader that the radio buttons beside it are one group, and which.
+    It shows nothing. It also says to a screen reader that the radio buttons beside it are one group, and which, and
+    what is to be read aloud when it changes (`announced`).
     """
 
     _esm = """
@@ -170,6 +180,7 @@ class KeysStayHere(anywidget.AnyWidget):
           if (!box) return tries && requestAnimationFrame(() => mark(tries - 1)); // not in the page yet
           // the focused element itself has to bear the mark: JupyterLab's shortcuts match there first
           box.addEventListener("focusin", ({ target }) => target.setAttribute("data-lm-suppress-shortcuts", "true"));
+          for (const told of box.querySelectorAll(":scope > .reqpool-announced")) told.setAttribute("role", "status");
           for (const radios of model.get("label") ? box.querySelectorAll(".widget-radio-box") : []) {
             radios.setAttribute("role", "radiogroup");
             radios.setAttribute("aria-label", model.get("label"));

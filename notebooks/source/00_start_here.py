@@ -134,7 +134,7 @@ source(ReqToTokenPool.append)
 # %% [markdown]
 # ## Predict
 #
-# The next cell decodes one more token. Choose before you look: nothing is stored, and a wrong guess teaches more than none.
+# The next cell decodes one more token. Choose before you look: nothing is stored, and a wrong guess teaches more than none. A cell of the table is chosen by a click, or with the keys: Enter goes into the table, arrow keys move there, and Enter chooses.
 
 # %%
 from reqpool import record
@@ -145,14 +145,7 @@ with record(pool) as trace:  # from here on every call is written down
 # %% jupyter={"source_hidden": true}
 from reqpool.notebook import predict
 
-((row, position),) = trace.changed(1)
-predict(
-    "Request a has three tokens, in the slots 5, 2 and 7. One more token is decoded, and it gets slot 4. Which cell of the table changes?",
-    choices=["row 4, position 0", "row 1, position 4", "row 3, position 1", "row 1, position 3"],
-    answer=f"row {row}, position {position}",
-    why="The row says whose token it is, the position says which of its tokens, counted from 0. The slot is what is written into the cell.",
-    reveal=trace,
-)
+predict("cell_of_the_next_token", outcome=trace.changed(1)[0], reveal=trace, step=0)
 
 # %% [markdown]
 # ## Play
@@ -376,37 +369,7 @@ check(make_them_share)
 # %% jupyter={"source_hidden": true}
 from reqpool.notebook import quiz
 
-quiz(
-    [
-        (
-            "What is in a cell of `req_to_token`?",
-            "the number of a slot of the KV cache",
-            {
-                "the id of a token": "No: token ids are words of the vocabulary. An engine keeps them with the request.",
-                "the number of a slot of the KV cache": "Yes: the place where K and V of that token lie.",
-                "K and V of the token": "No: they are large, and lie in the KV cache. The cell says where.",
-            },
-        ),
-        (
-            "Which two zeros are there?",
-            "table row 0, the padding row, and KV slot 0, the dummy slot",
-            {
-                "row 0 and position 0, both padding": "No: position 0 is the first token of every request.",
-                "there is only one: row 0 is slot 0": "No, and this is the most common muddle. A row holds many slots; the padding row is full of the number 0.",
-                "table row 0, the padding row, and KV slot 0, the dummy slot": "Yes. The first is on the request axis, the second on the token axis.",
-            },
-        ),
-        (
-            "Two rows name the same slot, though nothing was meant to be shared. What does a sum of free and held rows show?",
-            "nothing: it balances",
-            {
-                "nothing: it balances": "Yes: you saw `pool.check()` pass one step before the text was wrong.",
-                "one row too many": "No: both rows are handed out, exactly once each.",
-                "one slot too few": "No: it counts rows. And a sum over slots can balance too, as SGLang pull 27731 tells.",
-            },
-        ),
-    ]
-)
+quiz("00")
 
 # %% [markdown]
 # ## In real engines

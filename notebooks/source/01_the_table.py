@@ -119,12 +119,9 @@ from reqpool.notebook import predict
 from reqpool.views import charts
 
 small, large = charts.table_bytes(2048, 131_072), charts.table_bytes(2048, 262_144)
-predict(
-    "A table has 2,048 rows, and the padding row, for a context of 131,072 tokens. Now the context length is doubled. The table then takes ...",
-    choices=["twice as much", "as much as before: only live tokens cost", "four times as much"],
-    answer={1: "as much as before: only live tokens cost", 2: "twice as much", 4: "four times as much"}[large // small],
-    why=f"Every row is as wide as the longest request may ever be, and it is all there from the start: {charts.readable(small)} become {charts.readable(large)}, even if every request has ten tokens.",
-)
+costs = {"small": charts.readable(small), "large": charts.readable(large)}
+picture = charts.svg(charts.table_memory(2048, 262_144), label="Memory of a table of 2,048 rows, by context length.")
+predict("context_doubled", outcome=large // small, reveal=picture, **costs)
 
 # %% [markdown]
 # **Then the row.**
@@ -133,15 +130,8 @@ predict(
 from reqpool.scenarios import one_row
 
 reused = one_row([11, 12, 13, 6, 7], 2)
-last = reused.snapshot(len(reused))
-
-predict(
-    "A request with five tokens ends, and its row goes to another one, which has two tokens so far. In how many cells of that row does a slot stand, that is, a number that is not zero?",
-    choices=["in 0", "in 2", "in 5"],
-    answer=f"in {int((last.table[1] != 0).sum())}",
-    why="Nobody erases: two cells are live, and three are stale. They still name slots that may be another request's by now.",
-    reveal=reused,
-)
+num_slots = int((reused.snapshot(len(reused)).table[1] != 0).sum())
+predict("cells_of_a_reused_row", outcome=num_slots, reveal=reused)
 
 # %% [markdown]
 # ## Play
@@ -366,37 +356,7 @@ check(two_texts)
 # %% jupyter={"source_hidden": true}
 from reqpool.notebook import quiz
 
-quiz(
-    [
-        (
-            "A pool for 8 requests and 64 tokens each: how many cells has its table?",
-            "576",
-            {
-                "512": "8 × 64 forgets the padding row, table row 0.",
-                "585": "9 × 65: there is no column too many. KV slot 0 is a number in a cell, not a column.",
-                "576": "9 × 64: eight rows for requests, and table row 0. At 4 bytes each that is 2.25 KiB.",
-            },
-        ),
-        (
-            "A row has `alloced_len` 3, and position 5 holds slot 21. What is that cell?",
-            "stale",
-            {
-                "live": "No: live cells are at the positions 0, 1 and 2.",
-                "stale": "Yes: not zero, and beyond the length. Slot 21 may be anybody's by now.",
-                "a fault": "No: it is what `free` leaves, on purpose.",
-            },
-        ),
-        (
-            "Why is the table so large when all requests are short?",
-            "each row is as wide as the longest request may ever be",
-            {
-                "each row is as wide as the longest request may ever be": "Yes: rows × max_context_len, from the start.",
-                "K and V are in it": "No: only the number of the slot is, 4 bytes a token.",
-                "stale cells are never given back": "They cost nothing more: the cells are there anyway.",
-            },
-        ),
-    ]
-)
+quiz("01")
 
 # %% [markdown]
 # ## In real engines

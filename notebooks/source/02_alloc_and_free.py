@@ -176,13 +176,7 @@ with record(quiet) as trace:
 # %% jupyter={"source_hidden": true}
 from reqpool.notebook import predict
 
-predict(
-    "Four rows, first in, first out. Requests one, two, three take the rows 1, 2, 3. Then two ends, then one ends. The next batch has two requests, x and y. Which rows do they get?",
-    choices=["[1, 2]", "[2, 1]", "[4, 1]", "[4, 2]"],
-    answer=str(rows),
-    why="Row 4 was free all the time, then 2 came behind it, then 1: the free rows are 4, 2, 1, and the batch takes from the front.",
-    reveal=trace,
-)
+predict("rows_fifo", outcome=rows, reveal=trace)
 
 # %% [markdown]
 # **The same, last in, first out.**
@@ -197,13 +191,7 @@ with record(stack) as trace_lifo:
     rows_lifo = stack.alloc([Req("x"), Req("y")])
 
 # %% jupyter={"source_hidden": true}
-predict(
-    'A pool with `reuse="lifo"`, and exactly the same calls. Which rows do x and y get now?',
-    choices=["[2, 1]", "[1, 2]", "[4, 2]", "[4, 1]"],
-    answer=str(rows_lifo),
-    why="What was freed last goes first: the free rows are 1, 2, 4.",
-    reveal=trace_lifo,
-)
+predict("rows_lifo", outcome=rows_lifo, reveal=trace_lifo)
 
 # %% [markdown]
 # ## Play
@@ -500,37 +488,7 @@ check(break_it)
 # %% jupyter={"source_hidden": true}
 from reqpool.notebook import quiz
 
-quiz(
-    [
-        (
-            "A batch of three new requests comes, and two rows are free. What does `alloc` do?",
-            "it returns `None`, and both rows stay free",
-            {
-                "it returns two rows": "No: all or nothing. Two thirds of a batch is no batch.",
-                "it raises `ValueError`": "No: an error is for what is never right. This call may be right in a moment.",
-                "it returns `None`, and both rows stay free": "Yes: not now. Nothing has changed.",
-            },
-        ),
-        (
-            "A row is freed and, before anybody else writes, one looks at its cells. What is there?",
-            "the slots of the old owner",
-            {
-                "the slots of the old owner": "Yes, stale: beyond the length of the row, which is 0 now.",
-                "zeros": "No: `clear` writes zeros, `free` does not. The length is zero, and that is enough.",
-                "anything": "No: nobody writes on `free`. It is exactly what was there.",
-            },
-        ),
-        (
-            "A row is freed twice, and nobody notices. When does it hurt?",
-            "when two later requests get that row",
-            {
-                "at once": "No: the second free changes only the list of free rows. That is why such a fault is hard to find.",
-                "when two later requests get that row": "Yes: far away from the mistake. Hence the check at the call itself.",
-                "never: the row is free anyway": "It stands among the free rows twice, so it will be handed out twice.",
-            },
-        ),
-    ]
-)
+quiz("02")
 
 # %% [markdown]
 # ## In real engines

@@ -145,15 +145,8 @@ source(ReqToTokenPool._keeps_row, ReqToTokenPool._has_more_to_do)
 from reqpool.notebook import predict
 from reqpool.scenarios.chunks import asked
 
-last = asked(num_chunks=3)[-1]
-
-predict(
-    "The third chunk is the last one. It is launched, and asks `alloc` for its row. What is `inflight_middle_chunks` at this moment?",
-    choices=["0", "1", "2", "3"],
-    answer=str(last.inflight_middle_chunks),
-    why="The last chunk is no middle chunk, so it does not count; and the results of the other two are there. Step back to 13 in the player: it says so. The counter alone would say that there is nothing to continue.",
-    reveal=chunked_prefill(prompt_len=10, chunk_size=4),
-)
+counter = asked(num_chunks=3)[-1].inflight_middle_chunks
+predict("counter_at_the_last_chunk", outcome=counter, reveal=chunked_prefill(prompt_len=10, chunk_size=4))
 
 # %% [markdown]
 # **One half taken out.** `CounterOnly` is the same pool, but it asks for the counter alone.
@@ -162,27 +155,16 @@ predict(
 from reqpool.faulty import CounterOnly
 
 refused = chunked_prefill(prompt_len=10, chunk_size=4, pool_class=CounterOnly)
-OUTCOMES = {1: "the first `alloc` raises", 2: "the second `alloc` raises", 3: "the third `alloc` raises"}
-
-predict(
-    "The same prompt, the same three chunks, on a `CounterOnly` pool. What happens?",
-    choices=[*OUTCOMES.values(), "nothing raises, but the text is wrong", "nothing raises, and the text is right"],
-    answer=OUTCOMES[refused[len(refused) - 1].step + 1],
-    why="Two chunks pass, since the counter is 1 when they ask. At the third it is 0, and 8 tokens are in the row: all this work is refused at the last step. That is sglang-jax pull 998.",
-    reveal=refused,
-)
+raises = [event.step + 1 for event in refused if event.kind == "refuse"]
+predict("counter_only", outcome=raises, reveal=refused)
 
 # %%
 source(CounterOnly)
 
-# %% [markdown]
-# What happens with it, asserted: two chunks pass, and the third `alloc` is refused although `kv_committed_len` is 8, and 8 positions are verified. The real pool keeps the row.
-
-# %%
+# %% jupyter={"source_hidden": true}
 assert refused[len(refused) - 2].text.endswith("kv_committed_len is 8")
 assert refused[len(refused) - 1].kind == "refuse" and refused.snapshot(len(refused)).verified[1] == 8
 assert [event.rows for event in chunked_prefill() if event.kind == "keep"] == [(1,), (1,)]
-refused[len(refused) - 1].text
 
 # %% [markdown]
 # **And the other half?** Would `kv_committed_len > 0` do alone? That depends on *when* it moves, and on when results come. Here is what both fields say before the second and the third chunk:
@@ -566,37 +548,7 @@ check(break_it)
 # %% jupyter={"source_hidden": true}
 from reqpool.notebook import quiz
 
-quiz(
-    [
-        (
-            "A prompt of 1,000 tokens, chunk size 256, nobody else there. How often is `alloc` asked for this request until its first token, and how many rows does it take?",
-            "4 times, 1 row",
-            {
-                "once, 1 row": "No: every batch asks for all its requests. From the second time on the answer is the row that is there.",
-                "4 times, 1 row": "Yes: 256 + 256 + 256 + 232. The first `alloc` takes a row, the other three keep it.",
-                "4 times, 4 rows": "That is `FreedBetweenChunks`, and there each row but the last goes back: the text is lost.",
-            },
-        ),
-        (
-            "Results come at once. Which half of the condition keeps the row at the last chunk?",
-            "`kv_committed_len > 0`",
-            {
-                "`inflight_middle_chunks > 0`": "No: the last chunk is no middle chunk, and the others have their results. The counter is 0.",
-                "`kv_committed_len > 0`": "Yes: what the earlier chunks computed is committed.",
-                "none: the last chunk gets a new row": "No: then it would stand at position 0 of an empty row.",
-            },
-        ),
-        (
-            "With our clock (6 ms at least, 50 tokens a millisecond), 8 requests run and a long prompt comes. You go from chunk size 256 to 64. What happens?",
-            "nobody waits less, and the long prompt waits longer",
-            {
-                "the running requests get their tokens four times as fast": "No: a step takes 6 ms with 264 tokens, and 6 ms with 72.",
-                "nobody waits less, and the long prompt waits longer": "Yes: below 300 tokens a step is as long as ever, and there are four times as many.",
-                "the long prompt has its first token earlier": "No: it needs four times as many steps of the same length.",
-            },
-        ),
-    ]
-)
+quiz("03")
 
 # %%
 assert len(prefill_steps(1000, 256, 0)) - 1 == 4

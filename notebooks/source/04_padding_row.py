@@ -163,30 +163,24 @@ from reqpool.lab import OFF
 from reqpool.notebook import predict
 
 unharmed = [live for live in (1, 2, 3, 4) if not padding(OFF, live=live, recorded=False).wrong]
-(full,) = unharmed
-predict(
-    "A graph of four; the step writes a cell for every entry, as LightLLM's does. With how many live requests does nobody recite wrongly?",
-    choices=["1", "2", "3", "4", "none of these"],
-    answer=str(full),
-    why="A full batch has no dummy entry. So the fault comes and goes with the load: it is not there in a test whose batch happens to fit.",
-    reveal=padding(OFF, live=full).trace,
-)
+run = padding(OFF, live=unharmed[0])
+predict("load_that_hurts_nobody", outcome=unharmed, reveal=run.trace, recited=run.recited["a"])
 
 # %% jupyter={"source_hidden": true}
 hurt = padding(OFF)
-first_wrong = hurt.wrong["a"][0] + 1
+k = next(k for k, event in enumerate(hurt.trace, start=1) if event.kind == "pad_write" and event.change.cells)
 predict(
-    "Two live requests. Request a is in row 0 and recites xyzxyzxyz; the letter at position p is found through cell [0, p]. The dummies write the cell at position 1. Which is a's first wrong letter?",
-    choices=["1", "2", "3", "4"],
-    answer=str(first_wrong),
-    why=f"Position 1 held the slot of y. Now it says slot 0, where the dummies' K and V lie, and a recites {hurt.recited['a']}. From then on every third letter is wrong, for a repeats what it has said.",
+    "cell_of_the_dummies",
+    outcome=hurt.trace.changed(k)[0],
     reveal=hurt.trace,
+    step=k - 1,
+    recited=hurt.recited["a"],
 )
 
 # %% [markdown]
 # ## Play
 #
-# The same, to step through. Watch row 0, position 1, and what a recites. Look at the end of the rows, too: no length is wrong here. Row 4 is *nobody*'s: the table has `size + 1` rows all the same, and this pool hands out the rows 0 to 3 only.
+# The whole run, to step through. Watch row 0, position 1, and what a recites. Look at the end of the rows, too: no length is wrong here. Row 4 is *nobody*'s: the table has `size + 1` rows all the same, and this pool hands out the rows 0 to 3 only.
 
 # %%
 from reqpool.player import show
@@ -638,37 +632,7 @@ check(break_it)
 # %% jupyter={"source_hidden": true}
 from reqpool.notebook import quiz
 
-quiz(
-    [
-        (
-            "A dummy entry carries row 0, length 1 and slot 0. Where do its K and V go?",
-            "to KV slot 0",
-            {
-                "to row 0, position 0 of the table": "No: a table holds slots, not K and V. Row 0 is read, and keeps its zeros.",
-                "to KV slot 0": "Yes: the dummy slot, which the allocator never hands out. The other zero, table row 0, is what it reads.",
-                "nowhere": "No: that would be slot -1, which vLLM's store kernels skip.",
-            },
-        ),
-        (
-            "No padding row: request a is in row 0. The batch is [0, 1, 0, 0], and the step does `verified_lens[rows] += 1`. By how much does a's length rise?",
-            "1",
-            {
-                "0": "No: row 0 is named, so it rises.",
-                "1": "Yes: torch's `+=` reads, adds and writes back, so a row named three times rises once. No damage, by luck.",
-                "3": "No: that is `index_add_`, or a kernel with atomic adds. Then a's next step starts at the wrong position.",
-            },
-        ),
-        (
-            "A pool with `size=8` and a padding row at row 0. How many entries must a buffer have that is indexed by row?",
-            "9",
-            {
-                "7": "No: there are eight usable rows, and they are numbered from 1.",
-                "8": "No: that was pull 24439. Row 8 exists, and would be written behind the end.",
-                "9": "Yes: the rows 0 to 8.",
-            },
-        ),
-    ]
-)
+quiz("04")
 
 # %% [markdown]
 # ## In real engines

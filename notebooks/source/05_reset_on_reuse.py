@@ -163,7 +163,7 @@ launched, freed, int(pool.generation[row])
 # %% [markdown]
 # ## Predict
 #
-# ### Who recites wrongly?
+# ### Where does b write?
 #
 # No safeguard at all. This time the write lands *later*: b has the row and has recited its first letter. This runs, and is not shown yet:
 
@@ -173,19 +173,17 @@ later = experiments.late(landing=4, reset=False)
 # %% jupyter={"source_hidden": true}
 from reqpool.notebook import predict
 
-WHO = {
-    (): "nobody",
-    ("b",): "b, the new owner of the row",
-    ("c",): "c, a third request",
-    ("b", "c"): "both",
-}
-predict(
-    "b has recited one letter; its four tokens are at positions 0 to 3 of row 1. Now the late write lands: the verified length of row 1 goes from 4 to 12. Who recites wrongly from here on?",
-    choices=list(WHO.values()),
-    answer=WHO[tuple(sorted(later.wrong))],
-    why=f"Now the first tokens of b stand at positions 0 to 3 and the later ones from 12 on. b looks one period back from where its row says it is. The chain: {later.chain}.",
-    reveal=later.trace,
-)
+landed = next(k for k, event in enumerate(later.trace, start=1) if event.kind == "late_write")
+k = next(k for k in range(landed + 1, len(later.trace)) if later.trace[k - 1].kind == "verify")
+went = dict(later.trace[k - 1].facts)["wrong"][0]
+b_row = later.trace.snapshot(k).table[1].tolist()
+predict("where_b_writes", outcome=went, reveal=later.trace, step=k - 1, slot=b_row[went[1]], given=b_row[4])
+
+# %% [markdown]
+# ### Who recites wrongly?
+
+# %% jupyter={"source_hidden": true}
+predict("who_recites_wrongly", outcome=sorted(later.wrong), reveal=later.trace, chain=later.chain)
 
 # %% [markdown]
 # ### Which switch saves this landing time?
@@ -197,14 +195,8 @@ found = experiments.outcomes()
 alone = {"reset on reuse": found[True, False, False][3], "generation check": found[False, True, False][3]}
 
 # %% jupyter={"source_hidden": true}
-saving = [name for name, who in alone.items() if who == "nobody"]
-predict(
-    "Landing: right after b's `alloc`. Which of the two is enough when it is the only one?",
-    choices=["reset on reuse", "generation check", "each of the two", "none of the two"],
-    answer=saving[0] if len(saving) == 1 else "each of the two" if saving else "none of the two",
-    why="The reset was at the alloc, and the alloc is over: it zeroed a length that was zero, and the write came after. The generation has moved, so the check sees that the row is somebody else's. A fence saves as well: then nothing comes late.",
-    reveal=experiments.late(landing=3, reset=True).trace,
-)
+enough = [name for name, who in alone.items() if who == "nobody"]
+predict("reset_or_check", outcome=enough, reveal=experiments.late(landing=3, reset=True).trace)
 
 # %% [markdown]
 # ## Play
@@ -614,37 +606,7 @@ check(break_it)
 # %% jupyter={"source_hidden": true}
 from reqpool.notebook import quiz
 
-quiz(
-    [
-        (
-            "When is reset on reuse not enough?",
-            "when the write can land after the row was handed out again",
-            {
-                "when the write can land while the row is free": "There it is just right: the next `alloc` zeroes what landed.",
-                "when the write can land after the row was handed out again": "Yes. The reset happens at `alloc`; what comes later meets no further reset. It takes a generation check or a fence.",
-                "when the late step has more than one token": "The size decides who is hurt and when. It does not decide whether the reset comes in time.",
-            },
-        ),
-        (
-            "A write lands between `free` and `alloc`. Only the generation check is on. What happens?",
-            "the write passes, and the next owner starts at a wrong position",
-            {
-                "the check drops it, since the request is gone": "The check compares counts, and the count moves at `alloc`. Nobody has been handed the row yet.",
-                "the write passes, and the next owner starts at a wrong position": "Yes. The count has not moved. That is what the reset is for.",
-                "the write passes, and nothing follows": "Only if nobody ever gets this row, or a reset zeroes it.",
-            },
-        ),
-        (
-            "Request c recites wrong letters, and every cell and length of c's row is right. What would you look for?",
-            "who else wrote to c's slots: a stale cell of another row says them too",
-            {
-                "a wrong cell in c's row": "There is none; that was said. The table is not where the damage is.",
-                "who else wrote to c's slots: a stale cell of another row says them too": "Yes: a step that started too far on and wrote through stale cells.",
-                "a fault in the attention kernel": "It read what lies in the slots. Something else lies there.",
-            },
-        ),
-    ]
-)
+quiz("05")
 
 # %% [markdown]
 # ## In real engines

@@ -1,53 +1,60 @@
-"""One question: choices, a button that commits, and what opens then."""
+"""One question: a way to answer, a button that commits the answer, a verdict, and what opens then."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import ipywidgets as widgets
 
-from reqpool.parts import TEXT, keys_stay_here, note, showing_errors, text_box
+from reqpool.parts import TEXT, announced, keys_stay_here, note, prose, showing_errors, static, text_box
+from reqpool.questions.answering import Choices, ClickedCell, RowAndPosition
+
+Answering = Choices | ClickedCell | RowAndPosition
+Opened = tuple[str, list[widgets.Widget]]  # the verdict as HTML, and what is shown below it
 
 
 class Question(widgets.VBox):
-    """A question with its choices. An answer counts once it is committed, and then the explanation opens.
+    """An answer counts once it is committed. What opens then is made then: before, the browser has nothing of it.
 
     Attributes:
-        committed: the choice, None before. Nothing is stored elsewhere; running the cell again asks again.
+        outcome: what comes true, or the right answer.
+        committed: the answer, None before. Nothing is stored elsewhere; running the cell again asks again.
     """
 
     def __init__(
-        self, text: str, choices: Sequence[str], label: str, action: str, explain: Callable[[str], Iterable[Any]]
+        self,
+        text: str,
+        answering: Answering,
+        outcome: Any,
+        action: str,
+        open_up: Callable[[Any], Opened],
     ) -> None:
-        self.committed: str | None = None
-        self.explain = explain
-        self.choices = widgets.RadioButtons(
-            options=[(choice.replace("`", ""), choice) for choice in choices],  # its labels are plain text
-            index=None,
-            description=label,
-            style={"description_width": "initial"},
-            layout=widgets.Layout(width="auto", max_width="100%"),
-        )
+        self.committed: Any = None
+        self.answering, self.outcome, self._open_up = answering, outcome, open_up
         self.button = widgets.Button(description=action, layout=widgets.Layout(width="auto", align_self="flex-start"))
-        self.told = text_box()
-        self.answer = widgets.VBox()
+        self.told = announced()
+        self.opened = widgets.VBox()
         self.button.on_click(showing_errors(self.told)(self.commit))
         asked = text_box(f'<div style="{TEXT}">{text}</div>')
-        keys = keys_stay_here(re.sub(r"<[^>]+>", "", text))
-        parts = [asked, self.choices, self.button, self.told, self.answer, *keys]
+        parts = [asked, answering, self.button, self.told, self.opened, *keys_stay_here(re.sub(r"<[^>]+>", "", text))]
         super().__init__(parts, layout=widgets.Layout(margin="0 0 18px 0"))
 
     def commit(self, _: Any = None) -> None:
         if self.committed is not None:
             return  # the button stays enabled: a disabled one would lose the focus
-        if self.choices.value is None:
-            self.told.value = note("Choose an answer first.")
+        answer = self.answering.answer
+        if answer is None:
+            self._tell(note(prose(self.answering.missing)))
             return
-        opened = [text_box(part) if isinstance(part, str) else part for part in self.explain(self.choices.value)]
-        self.committed = self.choices.value
-        self.choices.disabled = True
+        verdict, opened = self._open_up(answer)
+        self.committed = answer
+        self.answering.lock(self.outcome)
         self.button.description = "Committed"
-        self.told.value = ""
-        self.answer.children = opened
+        self._tell(verdict)
+        self.opened.children = opened
+
+    def _tell(self, html: str) -> None:
+        """Without `keys_stay_here` nobody tells the browser that this box is to be read aloud: the text itself does."""
+        self.told.value = f'<div role="status">{html}</div>' if static() else html

@@ -1,4 +1,4 @@
-"""What the lessons use: the self-check and set-up cell, source, predict, quiz, exercises."""
+"""What the lessons use: the self-check and set-up cell, source, exercises."""
 
 import os
 import subprocess
@@ -13,9 +13,8 @@ import pytest
 
 from reqpool import Req, ReqToTokenPool, notebook, scenarios
 from reqpool.faulty import FreedTwice
-from reqpool.notebook import Failure, against, check, exercise, predict, prose, quiz, source
+from reqpool.notebook import Failure, against, check, exercise, prose, source
 from reqpool.player import Player
-from reqpool.questions import Question
 
 SOURCES = sorted((Path(__file__).resolve().parents[2] / "notebooks" / "source").glob("*.py"))
 
@@ -95,87 +94,6 @@ def test_prose_never_lets_markup_through() -> None:
     assert prose("<script>`<b>`</script>") == "&lt;script&gt;<code>&lt;b&gt;</code>&lt;/script&gt;"
 
 
-# ---- questions -----------------------------------------------------------------------------------------------------
-
-
-def make_prediction(reveal: object = None) -> Question:
-    return predict("which `row`?", ["row 1", "row 2"], answer="row 2", why="because", reveal=reveal)
-
-
-def test_the_reveal_stays_locked_until_an_answer_is_committed() -> None:
-    question = make_prediction(scenarios.alloc_and_free())
-    assert question.choices.value is None
-    assert "because" not in told(question) and not has_player(question)
-    question.button.click()
-    assert "Choose an answer first" in told(question) and question.committed is None
-    question.choices.value = "row 1"
-    question.button.click()
-    assert question.committed == "row 1"
-    assert "because" in told(question) and has_player(question)
-
-
-def shown_player(box: widgets.Widget) -> Player:
-    (found,) = (one for one in everything_in(box) if isinstance(one, Player))
-    return found
-
-
-def test_a_trace_is_shown_at_its_outcome(doubling: str) -> None:
-    question = make_prediction(scenarios.alloc_and_free())
-    question.choices.value = "row 1"
-    question.commit()
-    assert shown_player(question).step == 12
-
-    def double(n: int) -> int:
-        return n * n
-
-    assert shown_player(check(double)).step == 5
-
-
-def test_prediction_and_outcome_stand_side_by_side() -> None:
-    for chosen, verdict in (("row 1", "Not as predicted"), ("row 2", "As predicted")):
-        question = make_prediction("<p>look</p>")
-        question.choices.value = chosen
-        question.commit()
-        words = told(question)
-        assert words.index("You predicted") < words.index(chosen) < words.index("It happens")
-        assert verdict in words and "<p>look</p>" in words
-        assert question.choices.disabled
-        before = question.answer.children
-        question.button.click()
-        assert question.answer.children == before, "a second click changes nothing"
-
-
-def test_an_answer_that_cannot_be_chosen_is_the_author_s_mistake() -> None:
-    with pytest.raises(ValueError, match="'row 3' is not one of the choices"):
-        predict("which?", ["row 1"], answer="row 3", why="")
-    with pytest.raises(ValueError, match="'c' is not one of the choices"):
-        quiz([("which?", "c", {"a": "", "b": ""})])
-
-
-def test_an_exception_in_a_callback_is_shown() -> None:
-    question = make_prediction()
-
-    def broken(_: str) -> list[str]:
-        raise RuntimeError("no <explanation>")
-
-    question.explain = broken
-    question.choices.value = "row 1"
-    question.button.click()
-    assert "no &lt;explanation&gt;" in told(question)
-    assert question.committed is None and not question.choices.disabled
-
-
-def test_every_answer_of_a_quiz_is_explained_whichever_is_chosen() -> None:
-    for chosen in ("`a`", "b"):
-        (question,) = quiz([("which?", "b", {"`a`": "too early", "b": "just so"})]).children
-        assert "too early" not in told(question)
-        question.choices.value = chosen
-        question.button.click()
-        assert "too early" in told(question) and "just so" in told(question)
-        assert ("(wrong, your answer)" in told(question)) == (chosen == "`a`")
-        assert ("(right, your answer)" in told(question)) == (chosen == "b")
-
-
 # ---- exercises -----------------------------------------------------------------------------------------------------
 
 
@@ -190,6 +108,18 @@ def doubling(monkeypatch: pytest.MonkeyPatch) -> str:
 def test_hints_and_solution_are_folded(doubling: str) -> None:
     assert doubling.count("<details>") == 2
     assert "<pre>return 2 * n</pre>" in doubling
+
+
+def shown_player(box: widgets.Widget) -> Player:
+    (found,) = (one for one in everything_in(box) if isinstance(one, Player))
+    return found
+
+
+def test_a_failing_case_is_shown_at_its_end(doubling: str) -> None:
+    def double(n: int) -> int:
+        return n * n
+
+    assert shown_player(check(double)).step == 5
 
 
 def test_an_untouched_stub_is_not_attempted() -> None:
@@ -313,27 +243,6 @@ def test_the_solutions_of_a_chapter_pass_its_own_checks(path: Path) -> None:
         assert "Not attempted" in told(check(chapter.space[name]))
         exec(textwrap.dedent(solution), chapter.space)
         assert "Right." in told(check(chapter.space[name])), name
-
-
-FIRST = [path for path in SOURCES if path.stem[:2] in ("00", "01", "02")]
-
-
-@pytest.mark.parametrize("path", FIRST, ids=lambda path: path.stem)
-def test_the_right_answers_of_a_chapter_do_not_all_stand_at_the_same_place(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    places: dict[str, list[int]] = {"predict": [], "quiz": []}
-
-    def asked(question: str, choices: list[str], answer: str, **_: object) -> None:
-        places["predict"].append(choices.index(answer))
-
-    monkeypatch.setattr(notebook, "predict", asked)
-    monkeypatch.setattr(
-        notebook, "quiz", lambda asked: places["quiz"].extend(list(choices).index(right) for _, right, choices in asked)
-    )
-    Notebook(path)
-    assert len(set(places["quiz"])) == 3
-    assert len(set(places["predict"])) == len(places["predict"]) >= 1
 
 
 def freed_once(pool: ReqToTokenPool) -> None:

@@ -1,0 +1,98 @@
+"""The ways to answer: one of several choices, a cell clicked in the table, or a row and a position from two lists.
+
+Each is a widget with `answer`, None until there is one; `missing`, which says what is still to be done; and
+`lock(outcome)`, after which the answer cannot be changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ipywidgets as widgets
+
+from reqpool.parts import FramedPlayer, note, static, text_box
+from reqpool.player import Player
+from reqpool.trace import Trace
+
+Cell = tuple[int, int]  # row, position
+
+
+class Choices(widgets.RadioButtons):
+    """One of several words."""
+
+    missing = "Choose an answer first."
+
+    def __init__(self, words: Sequence[str], label: str) -> None:
+        super().__init__(
+            options=[(word.replace("`", ""), word) for word in words],  # its labels are plain text
+            index=None,
+            description=label,
+            style={"description_width": "initial"},
+            layout=widgets.Layout(width="auto", max_width="100%"),
+        )
+
+    @property
+    def answer(self) -> str | None:
+        return self.value
+
+    def lock(self, _: str) -> None:
+        self.disabled = True
+
+
+class ClickedCell(widgets.VBox):
+    """A cell of the player's table, by mouse or by keyboard."""
+
+    missing = "Choose a cell of the table first: click it, or go there with the arrow keys and press Enter."
+
+    def __init__(self, table: Trace) -> None:
+        self.player = Player(table, step=len(table), pick=True)
+        self.said = text_box(note("Your prediction: click a cell of the table."))
+        self.player.observe(self._say, names="picked")
+        super().__init__([self.player, self.said])
+
+    def _say(self, _: Any) -> None:
+        if self.answer is not None:
+            self.said.value = note(f"Your prediction: <strong>{cell_words(self.answer)}</strong>")
+
+    @property
+    def answer(self) -> Cell | None:
+        return tuple(self.player.picked) or None
+
+    def lock(self, outcome: Cell) -> None:
+        self.player.pick = False
+        self.player.mark = list(outcome)
+
+
+class RowAndPosition(widgets.VBox):
+    """The same without a third-party widget: the table to look at, and two lists."""
+
+    missing = "Choose a row and a position first."
+
+    def __init__(self, table: Trace) -> None:
+        rows, positions = table.first.table.shape
+        self.row, self.position = _numbers("row", rows), _numbers("position", positions)
+        super().__init__([FramedPlayer(table, step=len(table)), self.row, self.position])
+
+    @property
+    def answer(self) -> Cell | None:
+        cell = self.row.value, self.position.value
+        return None if None in cell else cell
+
+    def lock(self, _: Cell) -> None:
+        self.row.disabled = self.position.disabled = True
+
+
+def _numbers(label: str, stop: int) -> widgets.Dropdown:
+    options = [("choose", None), *((str(number), number) for number in range(stop))]
+    return widgets.Dropdown(options=options, value=None, description=label, layout=widgets.Layout(width="16em"))
+
+
+def a_cell_of(table: Trace) -> ClickedCell | RowAndPosition:
+    asks = not static() and "pick" in Player.class_trait_names()
+    return ClickedCell(table) if asks else RowAndPosition(table)
+
+
+def cell_words(cell: Cell) -> str:
+    row, position = cell
+    return f"row {row}, position {position}"
