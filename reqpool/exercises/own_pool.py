@@ -1,0 +1,176 @@
+"""Chapter 11: the learner's own pool, from an empty class in eight steps, examined by the laws that guard ours.
+
+    class MyPool:                       the learner's, empty at first
+    @part_of(MyPool)                    one method more, one cell a step
+    STEPS[k - 1]                        the exercise of step k: its judge takes the class
+    serve(MyPool)                       the engine runs on it and recites
+
+own_pool_steps     tasks, hints, right cells
+own_pool_laws      the books, the operations, what is compared
+own_pool_table     what a new pool has
+own_pool_adapter   the learner's object, so that it can be recorded and run
+own_pool_engine    a small engine on it
+"""
+
+from __future__ import annotations
+
+import copy
+import linecache
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from types import FunctionType
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from reqpool.exercises import guard
+from reqpool.exercises.exercise import Case, Exercise, Judge, by_operations
+from reqpool.exercises.guard import NotAttempted, Raised, Stopped
+from reqpool.exercises.own_pool_adapter import look
+from reqpool.exercises.own_pool_laws import Choices, OwnPoolWorld
+from reqpool.exercises.own_pool_steps import TEXTS
+from reqpool.exercises.search import Wrong
+from reqpool.pool import Req
+
+__all__ = ["STEPS", "part_of", "right_class", "written"]
+
+STARTS = ((1, 4), (2, 4), (3, 5))  # size, max_context_len
+DEPTH, MOST = 4, 1600
+LONGEST, EXAMPLES = 14, 60
+
+Part = TypeVar("Part")
+
+
+def part_of(cls: type) -> Callable[[Part], Part]:
+    """Make a function a method of a class that is there already; a later one of the same name takes its place.
+
+    >>> class Box: ""
+    >>> @part_of(Box)
+    ... def double(self, n):
+    ...     return 2 * n
+    >>> Box().double(3)
+    6
+    """
+    if not isinstance(cls, type):
+        raise TypeError(f"part_of wants a class, as in @part_of(MyPool), got {cls!r}")
+
+    def add(part: Part) -> Part:
+        function = getattr(part, "fget", None) or getattr(part, "__func__", None) or part  # a property, a static method
+        name = getattr(function, "__name__", None)
+        if name is None:
+            raise TypeError(f"part_of wants a function under it, got {part!r}")
+        setattr(cls, name, part)
+        return part
+
+    return add
+
+
+# ---- judging ---------------------------------------------------------------------------------------------------------
+
+
+def judge_of(step: int) -> Judge:
+    """What is asked of the class in this step: its own law, and those of the steps before."""
+
+    def judge(answer: Any) -> Case | None:
+        _need_class(answer, step)
+        choices: Choices = []
+        with as_it_was(answer) as make:
+            right = right_class(max(step, 5) if _has_padding(make) else step)
+
+            def build(of: Callable[..., Any], start: tuple[int, int]) -> OwnPoolWorld:
+                return OwnPoolWorld(of, step, start, choices, follow=of is right)
+
+            starts = STARTS[:1] if step == 1 else STARTS
+            return by_operations(build, right, starts, DEPTH, MOST, LONGEST, EXAMPLES if step > 1 else 1)(make)
+
+    return judge
+
+
+def _need_class(answer: Any, step: int) -> None:
+    if not isinstance(answer, type):
+        raise Wrong("`check` wants the class itself: `check(MyPool, ...)`, without brackets behind it.")
+    for name in TEXTS[step - 1].methods:
+        if getattr(answer, name, None) in (None, getattr(object, name, None)):
+            raise NotAttempted(name)
+
+
+def _has_padding(make: Callable[..., Any]) -> bool:
+    """Whether the learner's table has a padding row already: then so has the right one beside it."""
+    try:
+        table = look(make(*STARTS[0]), "req_to_token")
+    except (Raised, Stopped):
+        return False
+    return isinstance(table, Tensor) and table.shape == (STARTS[0][0] + 1, STARTS[0][1])
+
+
+@contextmanager
+def as_it_was(cls: type) -> Iterator[Callable[..., Any]]:
+    """A maker of pools for which the class is each time as it is now, lists that belong to it and defaults included.
+
+    So a list that all pools share is found in the first world, with the same numbers in every check.
+    """
+    own = [base for base in cls.__mro__ if base is not object]
+    lists = [
+        (base, name, copy.deepcopy(value))
+        for base in own
+        for name, value in vars(base).items()
+        if isinstance(value, (list, dict, set, Tensor)) or type(value).__name__ == "deque"
+    ]
+    functions = [part for base in own for part in vars(base).values() if isinstance(part, FunctionType)]
+    defaults = [
+        (part, copy.deepcopy(part.__defaults__))
+        for part in functions
+        if any(isinstance(each, (list, dict, set, Tensor)) for each in part.__defaults__ or ())
+    ]
+
+    def restore() -> None:
+        for base, name, value in lists:
+            setattr(base, name, copy.deepcopy(value))
+        for part, values in defaults:
+            part.__defaults__ = copy.deepcopy(values)
+
+    def make(size: int, max_context_len: int, first: bool = True) -> Any:
+        if first:
+            restore()
+        return guard.call(cls, size, max_context_len)
+
+    try:
+        yield make
+    finally:
+        restore()
+
+
+# ---- right classes, from the cells -----------------------------------------------------------------------------------
+
+
+def written(cells: Sequence[str], name: str = "your cell") -> type:
+    """The class `MyPool` that these cells make, run one after the other."""
+    names: dict[str, Any] = {"torch": torch, "part_of": part_of, "MyPool": type("MyPool", (), {}), "Req": Req}
+    for number, cell in enumerate(cells, start=1):
+        filename = f"<{name} {number}>"
+        linecache.cache[filename] = (len(cell), None, cell.splitlines(keepends=True), filename)  # for tracebacks
+        exec(compile(cell, filename, "exec"), names)
+    return names["MyPool"]
+
+
+@cache
+def right_class(step: int) -> type:
+    """The class after so many steps, from the cells that are shown as solutions."""
+    return written([text.cell for text in TEXTS[:step]], f"solution {step}.")
+
+
+STEPS: tuple[Exercise, ...] = tuple(
+    Exercise(
+        name="MyPool",
+        place=f"11 step {number}",
+        task=text.task,
+        judge=judge_of(number),
+        hints=text.hints,
+        solution=text.cell.strip("\n"),
+        praise=text.praise,
+        searched=number > 1,
+    )
+    for number, text in enumerate(TEXTS, start=1)
+)

@@ -1,0 +1,62 @@
+"""Words for what the laws find: every sentence names the request, the row, what is, and what was wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from reqpool.pool import Req
+
+
+def both_orders(one: str, other: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    return (one, other), (other, one)
+
+
+def fields(req: Req) -> tuple[Any, Any]:
+    return req.inflight_middle_chunks, req.kv_committed_len
+
+
+def moved_field(name: str, before: tuple[Any, Any], req: Req) -> str:
+    names = ("inflight_middle_chunks", "kv_committed_len")
+    field, was, now = next(each for each in zip(names, before, fields(req), strict=True) if each[1] != each[2])
+    return f"`{name}.{field}` from {was} to {shown(now)}"
+
+
+def is_started(req: Req) -> bool:
+    return req.inflight_middle_chunks > 0 or req.kv_committed_len > 0
+
+
+def why_started(req: Req) -> str:
+    return f"inflight_middle_chunks is {req.inflight_middle_chunks}, kv_committed_len is {req.kv_committed_len}"
+
+
+def counted(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+def rows_named(rows: Sequence[int]) -> str:
+    numbers = [str(row) for row in rows]
+    return f"row {numbers[0]}" if len(numbers) == 1 else f"the rows {', '.join(numbers[:-1])} and {numbers[-1]}"
+
+
+def free_named(free: set[int]) -> str:
+    return f"{counted(len(free), 'row')} {'is' if len(free) == 1 else 'are'} free" if free else "no row is free"
+
+
+def shown(value: Any) -> str:
+    text = repr(value) if isinstance(value, (int, str, list, tuple, type(None))) else kind(value)
+    return text if len(text) < 60 else f"{text[:59]}…"
+
+
+def kind(value: Any) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
+def code(name: str) -> str:
+    return f"`{name}`" if "_" in name else name
+
+
+def was_and_is(before: Any, after: Any) -> str:
+    was, now = next((was, now) for was, now in zip(before, after, strict=True) if was != now)
+    return f"{was} to {now}"
