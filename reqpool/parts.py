@@ -143,7 +143,9 @@ class Frame(widgets.HTML):
         self.value = to_frame([one.trace for one in self.players], step=self.players[0].step)
 
 
-def side_by_side(broken: Trace, mended: Trace, labels: tuple[str, str] = ("broken", "mended")) -> widgets.Box:
+def side_by_side(
+    broken: Trace, mended: Trace, labels: tuple[str, str] = ("broken", "mended"), step: int = 0
+) -> widgets.Box:
     """Two players that move together; the browser sees to that, without the kernel.
 
     The box has `players`, and `columns`: in each a label and its player. Framed players stand in one frame below both
@@ -151,7 +153,8 @@ def side_by_side(broken: Trace, mended: Trace, labels: tuple[str, str] = ("broke
     """
     group = uuid4().hex  # several notebooks share one page in JupyterLab: a number would not do
     frame = [Frame()] if static() else []
-    pair = [FramedPlayer(one, 0, *frame) if frame else Player(one, group=group) for one in (broken, mended)]
+    both = [(one, min(step, len(one))) for one in (broken, mended)]
+    pair = [FramedPlayer(*one, *frame) if frame else Player(one[0], step=one[1], group=group) for one in both]
     heads = [text_box(f"<strong>{prose(label)}</strong>") for label in labels]
     half = widgets.Layout(flex="1 1 28em", min_width="0", width="auto")
     columns = [widgets.VBox([head, one], layout=half) for head, one in zip(heads, pair, strict=True)]

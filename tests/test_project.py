@@ -29,8 +29,9 @@ ROOMS = {
     "model": ("pool", "checked", "faulty", "kv", "serving", "workloads"),
     "trace": ("trace",),
     "scenarios": ("scenarios",),
+    "exercises": ("exercises",),
     "view": ("views",),
-    "widget": ("player", "parts", "questions", "lab", "notebook"),
+    "widget": ("player", "parts", "questions", "examine", "lab", "notebook"),
     "door": ("",),  # reqpool/__init__.py
 }
 FLOOR_OF = {room: floor for floor, rooms in ROOMS.items() for room in rooms}
@@ -38,8 +39,9 @@ MAY_IMPORT = {
     "model": {"model"},
     "trace": {"model", "trace"},
     "scenarios": {"model", "trace", "scenarios"},
+    "exercises": {"model", "trace", "scenarios", "exercises"},
     "view": {"model", "trace", "view"},
-    "widget": {"model", "trace", "scenarios", "view", "widget", "door"},
+    "widget": {"model", "trace", "scenarios", "exercises", "view", "widget", "door"},
     "door": {"model", "trace"},
 }
 DISPLAY = {"anywidget", "ipywidgets", "traitlets", "IPython"}
@@ -47,11 +49,12 @@ MAY_USE = {
     "model": {"torch", "numpy", "torch_memory_saver", "pooch"},
     "trace": {"torch"},
     "scenarios": {"torch"},
+    "exercises": {"torch", "numpy", "hypothesis"},
     "view": {"torch"},
     "widget": {"torch"} | DISPLAY,
     "door": set(),
 }
-LOWER = ["reqpool", "reqpool.trace", "reqpool.scenarios", "reqpool.views"]
+LOWER = ["reqpool", "reqpool.trace", "reqpool.scenarios", "reqpool.exercises.catalogue", "reqpool.views"]
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 

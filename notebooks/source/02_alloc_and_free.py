@@ -327,26 +327,14 @@ source(NotAllOrNothing)
 # %% [markdown]
 # ## Build it
 #
+# Each check plays what you wrote in small pools, in every way, and answers with the smallest case in which it goes wrong: with yours on the left, as it should be on the right. Nothing counts your attempts.
+#
 # ### A. Complete a line
 
-# %% jupyter={"source_hidden": true}
-from reqpool.notebook import against, exercise
+# %%
+from reqpool.examine import check, exercise
 
-
-def refused_apart(free_rows, n):
-    return ReqToTokenPool(len(free_rows), 1, "cpu").alloc_rows(n) is None
-
-
-exercise(
-    "must_refuse",
-    "complete the line: `True` when a batch of `n` new requests has to be refused, `free_rows` being the list of the free rows.",
-    against(refused_apart, [(list(range(1, size + 1)), n) for size in (1, 2, 3) for n in range(5)]),
-    hints=["All or nothing: how many rows must there be at least?", "A batch that takes the very last row is fine."],
-    solution="""
-    def must_refuse(free_rows, n):
-        return n > len(free_rows)
-    """,
-)
+exercise("must_refuse")
 
 
 # %%
@@ -355,52 +343,13 @@ def must_refuse(free_rows, n):
 
 
 # %%
-from reqpool.notebook import check
-
 check(must_refuse)
 
 # %% [markdown]
 # ### B. Write a function
 
-# %% jupyter={"source_hidden": true}
-from itertools import permutations
-
-
-def given_back(free_rows, rows, reuse):
-    """The real pool, brought to this state: rows 1..k are out, the others are free, in order."""
-    pool = ReqToTokenPool(len(free_rows) + len(rows), 2, "cpu", reuse=reuse)
-    with record(pool) as trace:
-        pool.alloc_rows(len(rows))
-        pool.free_rows(rows)
-    return trace
-
-
-exercise(
-    "give_back",
-    'return the free rows after `rows` are given back, in the order given; `reuse` is `"fifo"` or `"lifo"`. Index 0 is the next row to be handed out.',
-    against(
-        lambda free_rows, rows, reuse: list(given_back(free_rows, rows, reuse).snapshot(2).free),
-        [
-            (list(range(k + 1, size + 1)), list(rows), reuse)
-            for size in (1, 2, 3, 4)
-            for k in range(1, size + 1)
-            for rows in permutations(range(1, k + 1))
-            for reuse in ("fifo", "lifo")
-        ],
-        show=given_back,
-    ),
-    hints=[
-        "fifo: they go to the end, first given first.",
-        "lifo: each goes to the front, one after the other. So which one is in front at last?",
-    ],
-    solution="""
-    def give_back(free_rows, rows, reuse):
-        if reuse == "fifo":
-            return free_rows + rows
-        return rows[::-1] + free_rows
-    """,
-    praise="Compared with the free rows of the pool itself after every possible order of two, three and four rows.",
-)
+# %%
+exercise("give_back")
 
 
 # %%
@@ -414,73 +363,17 @@ check(give_back)
 # %% [markdown]
 # ### C. Break the pool
 
-# %% jupyter={"source_hidden": true}
-from collections import Counter
-from contextlib import suppress
-
-from reqpool.notebook import Failure, attempt
-
-
-def played(function, pool):
-    with record(pool) as trace:
-        attempt(function, pool)
-    return trace
-
-
-def first_refused_free(function):
-    """The step at which the real pool refuses to take a row back; None: it never does."""
-    pool = ReqToTokenPool(2, 4, "cpu")
-    with record(pool) as trace, suppress(ValueError):
-        function(pool)
-    steps = enumerate(trace, start=1)
-    return next((k for k, event in steps if (event.kind, event.call) == ("refuse", "free_rows")), None)
-
-
-def two_in_one_row(function):
-    trace, k = played(function, FreedTwice(2, 4, "cpu")), first_refused_free(function)
-    if k is None:
-        return Failure("The real pool takes all of this: no row is given back a second time.", trace)
-    until = trace.events[:k]
-    taken = {row for event in until if event.kind == "alloc" for row in event.rows}
-    given = Counter(row for event in until if event.kind == "free" for row in event.rows)
-    twice = [row for row in trace[k - 1].rows if row in taken and given[row] > 1]
-    if not twice:
-        return Failure(
-            f"Step {k} gives back a row that was not taken and given back before: wrong, but no second free.", trace
-        )
-    owners = [trace.snapshot(at).owners.get(row, ()) for at in range(k, len(trace) + 1) for row in twice]
-    if not any(len(holders) > 1 for holders in owners):
-        return Failure(f"Row {twice[0]} is given back twice, but it is not handed out to two.", trace)
-    return None
-
-
-exercise(
-    "break_it",
-    "with calls on a `FreedTwice(size=2, max_context_len=4)`, take a row, give it back twice, and so make it be handed out to two, requests or by count. The real pool has to refuse the second free.",
-    two_in_one_row,
-    hints=[
-        "Take a row by count with `alloc_rows(1)`, and free it twice with `free_rows`.",
-        "Then the row is free twice. How many requests must come until both are out? Two rows, first in, first out.",
-    ],
-    solution="""
-    def break_it(pool):
-        row = pool.alloc_rows(1)
-        pool.free_rows(row)
-        pool.free_rows(row)
-        for rid in "xyz":
-            pool.alloc([Req(rid)])
-    """,
-    praise="The real pool raises at the second free, which is where the mistake is.",
-)
+# %%
+exercise("two_in_one_row")
 
 
 # %%
-def break_it(pool):
+def two_in_one_row(pool):
     raise NotImplementedError  # your calls
 
 
 # %%
-check(break_it)
+check(two_in_one_row)
 
 # %% [markdown]
 # ## Quiz

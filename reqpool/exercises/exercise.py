@@ -1,4 +1,4 @@
-"""An exercise, and what the examiner says to an answer: not attempted, right, or the smallest case in which it is wrong.
+"""An exercise, and what the examiner says to an answer: not attempted, right, or the smallest case that is wrong.
 
     Exercise     what is asked, hints, solution, and its judge
     judges       by_operations: the answer is part of a small pool, and sequences of operations are searched
@@ -109,6 +109,7 @@ def by_operations(
     most: int = 3000,
     longest: int = 12,
     examples: int = 100,
+    larger: Sequence[Any] = (),
 ) -> Judge:
     """Search sequences of operations for one that goes wrong.
 
@@ -116,7 +117,8 @@ def by_operations(
         build: (answer, start) -> World.
         right: a right answer, for the picture beside; not what the answer is compared with.
         starts: settings of the small worlds, the smallest first.
-        depth, most: of the breadth-first search. longest, examples: of the search by Hypothesis.
+        depth, most: of the breadth-first search.
+        longest, examples: of the search by Hypothesis. larger: settings that only this one tries.
     """
 
     def judge(answer: Any) -> Case | None:
@@ -124,7 +126,7 @@ def by_operations(
             return build(answer, start)
 
         with redirect_stdout(io.StringIO()):  # thousands of calls: what they print is shown for one case only
-            found = breadth_first(world, starts, depth, most) or deeper(world, starts, longest, examples)
+            found = breadth_first(world, starts, depth, most) or deeper(world, [*starts, *larger], longest, examples)
         return found and _shown(world, lambda start: build(right, start), found)
 
     return judge
@@ -160,10 +162,11 @@ def told(build: Build, start: Any, moves: Sequence[Move]) -> tuple[Trace | None,
             rows = sorted({row for row, _ in wrong.cells})
             trace.emit("note", rows=rows, text=wrong.sentence, wrong=wrong.cells)
             return trace, wrong
+        trace.emit("note", text="so it should be")
     return trace, None
 
 
-# ---- answers that are functions of plain values ------------------------------------------------------------------------
+# ---- answers that are functions of plain values --------------------------------------------------------------------
 
 
 def by_cases(

@@ -2,10 +2,11 @@
 
     call(function, *args)    the result, or   NotAttempted   the stub is still there
                                               Raised         an exception, with the learner's own line
-                                              Stopped        too many lines, too much memory, too much time
+                                              Stopped        too many instructions, too much memory, too much time
 
-Lines are counted, not seconds, so the same answer is stopped at the same place on every machine. What loops inside
-one C call, as `sum(itertools.count())` does, passes no line and cannot be stopped: it takes a restart of the kernel.
+Instructions are counted, not seconds, so the same answer is stopped at the same place on every machine. (Lines would
+not do: `while True: pass` passes none.) What loops inside one C call, as `sum(itertools.count())` does, cannot be
+stopped from here: it takes a restart of the kernel.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ try:
 except ImportError:  # Windows: nothing there bounds the memory of a part of a process
     resource = None
 
-MOST_LINES = 50_000  # in one call; a right answer takes some hundred in these small worlds
-MOST_SECONDS = 20.0  # for one check: what sleeps passes no line
+MOST_INSTRUCTIONS = 300_000  # in one call; a right answer takes some hundreds in these small worlds
+MOST_SECONDS = 20.0  # for one check: what sleeps executes none
 MOST_BYTES = 2**29  # beyond what the process has when the check begins
 
 PACKAGE = str(Path(__file__).resolve().parent.parent)
@@ -63,7 +64,7 @@ def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Run a function of the learner's."""
     name = getattr(function, "__name__", "the function")
     try:
-        with _counted_lines():
+        with _counted():
             result = function(*args, **kwargs)
     except NotImplementedError as stub:
         if isinstance(stub.__traceback__, TracebackType) and str(stub) == "":
@@ -73,7 +74,7 @@ def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         raise Stopped(f"{limit} {own_line(limit) or f'It was in `{name}`.'}".rstrip()) from None
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # noqa: BLE001 - SystemExit too: whatever it is, the learner has to see it
+    except BaseException as error:
         if _is_about_memory(error):
             said = f"It asks for more than {MOST_BYTES // 2**20} MiB of memory, for a handful of rows."
             raise Stopped(f"{said} {own_line(error)}".rstrip()) from None
@@ -120,7 +121,7 @@ _deadline: list[float] = []  # of the checks under way, the outermost first
 
 @contextmanager
 def limits() -> Iterator[None]:
-    """Bound the memory and the time of everything inside; the lines are bounded call by call."""
+    """Bound the memory and the time of everything inside; the instructions are counted call by call."""
     _deadline.append(time.monotonic() + MOST_SECONDS)
     try:
         with _bounded_memory():
@@ -136,16 +137,17 @@ def need_time() -> None:
 
 
 @contextmanager
-def _counted_lines() -> Iterator[None]:
-    left = MOST_LINES
+def _counted() -> Iterator[None]:
+    left = MOST_INSTRUCTIONS
 
     def count(frame: FrameType, event: str, arg: Any) -> Any:
         nonlocal left
         if not is_own(frame.f_code.co_filename):
-            return None  # not line by line in here; functions that it calls are looked at again
+            return None  # not counted in here; functions that it calls are looked at again
+        frame.f_trace_opcodes = True
         left -= 1
         if left < 0:
-            raise _OverLimit(f"It was stopped after {MOST_LINES:,} lines: a loop does not end.")
+            raise _OverLimit(f"It was stopped after {MOST_INSTRUCTIONS:,} instructions: a loop does not end.")
         if left % 1024 == 0 and _deadline and time.monotonic() > _deadline[0]:
             raise _OverLimit(f"It was stopped after {MOST_SECONDS:g} seconds.")
         return count
