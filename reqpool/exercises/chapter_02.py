@@ -48,7 +48,7 @@ MUST_REFUSE = Exercise(
     "free rows.",
     by_cases(
         refused,
-        [(list(range(1, size + 1)), n) for size in (0, 1, 2, 3) for n in range(5)],
+        [(list(range(1, size + 1)), n) for size in (1, 2, 3, 0, 9) for n in (*range(5), 9, 10)],
         asked_for,
         name="must_refuse",
         count=lambda case: 1 + (not case[0]),
