@@ -1,4 +1,4 @@
-"""The player: a trace one can step through, as a widget or as a page that needs no kernel.
+"""The player: a trace one can step through, as a widget or as a page that needs no kernel; or a question about a step.
 
 tape.py writes the trace as one string; the *.js files, which are one module, and player.css draw it in both worlds;
 widget.py and page.py are the two ways to get it in front of somebody.

@@ -128,9 +128,10 @@ class Grid {
     set(cell, "data-state", state);
     const flat = row * this.tape.columns + position;
     const [wrong, odd] = [this.tape.wrong.has(flat), this.tape.odd.get(flat)];
-    const words = [`position ${position}`, ...(state === "empty" ? ["empty"] : [`slot ${slot}`, state])];
+    const words = [...(cell.signs ? [`row ${row}`] : []), `position ${position}`, ...(state === "empty" ? ["empty"] : [`slot ${slot}`, state])];
     if (odd !== undefined) words.push(odd ? `in ${odd} cells` : "the dummy slot");
     if (wrong) words.push("wrong");
+    words.push(...(cell.signs ?? [])); // of a question
     set(cell, "aria-label", words.join(", "));
     set(cell, "data-wrong", wrong ? "" : null);
     set(cell, "data-odd", oddMark(odd));
