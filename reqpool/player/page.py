@@ -44,7 +44,7 @@ FRAGMENT = """\
 for (const root of document.querySelectorAll('[data-reqpool="{mark}"][data-tape]')) {{
   const tape = root.dataset.tape;
   root.removeAttribute("data-tape");
-  mount(root, tape, {{ speed: {speed}, step: {step}, group: "{group}", question: {question} }});
+  mount(root, tape, {{ speed: {speed}, step: {step}, group: "{group}", large: {large}, question: {question} }});
 }}
 </script>
 """
@@ -56,14 +56,16 @@ def to_html(
     *,
     step: int = 0,
     speed: float = 2.0,
+    large: bool = False,
     question: Mapping[str, bool | list[int]] | None = None,
 ) -> str:
     """A complete page that plays the trace: from a file, from any server, in an output area, with no network.
 
+    In `large` type it can be read from the back of a room; the reader may switch that on and off.
     With a `question`, which is a player's `pick`, `picked` and `mark`, it asks for a cell at this step instead, and
     nothing in the page tells what happens after it.
     """
-    fragment = to_fragment(trace, step=step, speed=speed, question=question)
+    fragment = to_fragment(trace, step=step, speed=speed, large=large, question=question)
     return PAGE.format(title=escape(title), fragment=fragment)
 
 
@@ -135,6 +137,7 @@ def to_fragment(
     step: int = 0,
     speed: float = 2.0,
     group: str = "",
+    large: bool = False,
     question: Mapping[str, bool | list[int]] | None = None,
 ) -> str:
     """The player alone, to be put into a page that exists; several in one page leave each other alone.
@@ -144,5 +147,5 @@ def to_fragment(
     tape = encode(trace if question is None else past(trace, step))
     mark = hashlib.sha256(tape.encode()).hexdigest()[:16]
     asked = "null" if question is None else json.dumps(question)
-    options = {"step": step, "speed": speed, "group": quote(group), "question": asked}
+    options = {"step": step, "speed": speed, "group": quote(group), "large": json.dumps(large), "question": asked}
     return FRAGMENT.format(css=CSS, js=ESM, mark=mark, tape=tape, **options)

@@ -28,8 +28,9 @@ function watchTheme(changed) {
 }
 
 class Player {
-  constructor(root, head, who, question = null) {
+  constructor(root, head, who, { large, question = null }) {
     this.root = root;
+    this.large = large;
     this.question = question;
     this.head = head;
     this.who = who; // whose last step this is, to the playhead
@@ -50,7 +51,8 @@ class Player {
     on("focusin", (event) => this.point(event));
     on("focusout", (event) => root.contains(event.relatedTarget) || this.settle());
     this.resized = new ResizeObserver(() => this.layout());
-    this.undo = [watchTheme(() => this.theme()), head.subscribe(() => this.draw()), () => this.resized.disconnect()];
+    large.show(root, () => this.resize());
+    this.undo = [() => large.destroy(), watchTheme(() => this.theme()), head.subscribe(() => this.draw()), () => this.resized.disconnect()];
   }
 
   destroy() {
@@ -90,8 +92,8 @@ class Player {
     this.detail = h("p", { class: "detail" });
     this.differs = h("p", { class: "differs", role: "note" });
     this.recital = new Recital(tape);
-    const [transport, { question }] = [this.transport(), this];
-    const below = [this.detail, this.strip.element, this.recital.element, ...(question ? [] : [transport]), this.legend()];
+    const { question } = this;
+    const below = [this.detail, this.strip.element, this.recital.element, this.transport(), this.legend()];
     this.lanes = !question && tape.events.some((event) => event.lane) ? new Lanes(tape, this.line) : null; // takes the time line up to it
     const lanes = this.lanes ? [this.lanes.element, this.lanes.arrow] : [];
     const table = [this.grid.element, ...(question ? [question.line] : [])];
@@ -128,7 +130,8 @@ class Player {
     this.scrubber = h("input", { ...range, [QUIET]: "true" });
     this.scrubber.addEventListener("input", () => head.move(Number(this.scrubber.value)));
     this.line = h("div", { class: "line" }, ticks(this.tape), this.scrubber);
-    return h("div", { class: "transport" }, h("div", { class: "buttons" }, ...buttons), this.line);
+    const [moving, line] = this.question ? [[], []] : [buttons, [this.line]];
+    return h("div", { class: "transport" }, h("div", { class: "buttons" }, ...moving, this.large.button), ...line);
   }
 
   legend() {
@@ -363,6 +366,12 @@ class Player {
     return true;
   }
 
+  /** As on a new width: in larger type there are fewer pixels. */
+  resize() {
+    this.width = null;
+    this.layout();
+  }
+
   /** On a new width, and when an element that was made before it was shown gets one at last. */
   layout() {
     if (!this.tape) return;
@@ -388,7 +397,8 @@ class Player {
     ruler.append(...longest.map((k) => h("p", { class: "says" }, ...this.sentence(k))));
     ruler.append(h("p", { class: "free" }, ...this.freeLine(Array(this.question ? tape.free.length : tape.mostFree).fill(tape.rows - 1))));
     this.root.append(ruler);
-    const heights = Array.from(ruler.children, (line) => Math.ceil(line.getBoundingClientRect().height)); // offsetHeight rounds down
+    const scale = scaleOf(this.root);
+    const heights = Array.from(ruler.children, (line) => Math.ceil(line.getBoundingClientRect().height / scale)); // offsetHeight rounds down
     ruler.remove();
     return { freeHeight: heights.pop(), sayHeight: Math.max(...heights) };
   }
@@ -404,12 +414,12 @@ class Player {
 }
 
 /** Show a tape in an element of a page. Options: speed (steps a second), step, group (of players that move together),
- *  question (see question.js). */
-export function mount(root, tape, { speed = 2, step = 0, group = "", question = null } = {}) {
+ *  large (type), question (see question.js). */
+export function mount(root, tape, { speed = 2, step = 0, group = "", large = false, question = null } = {}) {
   const head = Playhead.of(group, speed);
   head.lasts.set(root, Infinity); // until the tape is unpacked
   head.go(step);
-  const player = new Player(root, head, root, question && new Question(question));
+  const player = new Player(root, head, root, { large: new LargeType(large), question: question && new Question(question) });
   return { head, player, ready: player.load(tape), destroy: () => (head.leave(root), player.destroy()) };
 }
 
@@ -454,9 +464,11 @@ export default () => {
       const asked = () => ({ pick: model.get("pick"), picked: model.get("picked"), mark: model.get("mark") });
       const tell = (cell) => (model.set("picked", cell), model.save_changes()); // at once
       const question = model.get("question") ? new Question(asked(), tell) : null;
-      const answered = () => question?.update(asked());
-      for (const name of ["pick", "picked", "mark"]) model.on(`change:${name}`, answered);
-      const player = new Player(root, head, who, question);
+      const large = new LargeType(model.get("large"), (on) => (model.set("large", on), model.save_changes()));
+      const hears = Object.fromEntries(["pick", "picked", "mark"].map((name) => [name, () => question?.update(asked())]));
+      hears.large = () => large.set(model.get("large"));
+      for (const [name, act] of Object.entries(hears)) model.on(`change:${name}`, act);
+      const player = new Player(root, head, who, { large, question });
       const load = async () => {
         await player.load(model.get("tape"));
         if (model.get("playing")) head.play(true);
@@ -465,7 +477,7 @@ export default () => {
       load();
       return () => {
         model.off("change:tape", load);
-        for (const name of ["pick", "picked", "mark"]) model.off(`change:${name}`, answered);
+        for (const [name, act] of Object.entries(hears)) model.off(`change:${name}`, act);
         player.destroy();
         root.remove();
       };

@@ -29,9 +29,11 @@ class Player(anywidget.AnyWidget):
         speed: steps a second while playing, up to 20.
         group: players with the same name here, in one page, share their step and their playing; the browser sees to
             that, without the kernel. Shorter traces wait at their ends.
+        large: begin in large type, for a projector. A button in the player switches it, for all players of a page.
         pick: ask which cell.
 
     Attributes:
+        large: whether this player is in large type now.
         pick: whether a cell can be picked now; setting it to False locks the pick.
         picked: the cell [row, position] that the learner has picked, [] before.
         mark: the outcome's cell, or []. Only once the pick is locked: the browser would know it too early.
@@ -51,12 +53,22 @@ class Player(anywidget.AnyWidget):
     playing = traitlets.Bool(False).tag(sync=True)
     speed = traitlets.Float(2.0, min=0.1, max=20.0).tag(sync=True)
     group = traitlets.Unicode("").tag(sync=True)
+    large = traitlets.Bool(False).tag(sync=True)
     question = traitlets.Bool(False, read_only=True).tag(sync=True)
     pick = traitlets.Bool(False).tag(sync=True)
     picked = traitlets.List().tag(sync=True)
     mark = traitlets.List().tag(sync=True)
 
-    def __init__(self, trace: Trace, *, step: int = 0, speed: float = 2.0, group: str = "", pick: bool = False) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        *,
+        step: int = 0,
+        speed: float = 2.0,
+        group: str = "",
+        large: bool = False,
+        pick: bool = False,
+    ) -> None:
         self._trace = checked(trace)
         self._asked_at = step if pick else None
         if pick:
@@ -65,7 +77,7 @@ class Player(anywidget.AnyWidget):
                 raise ValueError(f"a question stays at its step, so it cannot be in the group {group!r}")
         self.set_trait("question", bool(pick))
         tape = encode(past(trace, step) if pick else trace)
-        super().__init__(tape=tape, step=step, speed=speed, group=group, pick=pick)
+        super().__init__(tape=tape, step=step, speed=speed, group=group, large=large, pick=pick)
 
     @property
     def trace(self) -> Trace:
@@ -138,9 +150,9 @@ class Player(anywidget.AnyWidget):
     def to_html(self, title: str = "reqpool player") -> str:
         """The same player as a page that needs no kernel; see `reqpool.player.page.to_html`."""
         if not self.question:
-            return to_html(self._trace, title=title)
+            return to_html(self._trace, title=title, large=self.large)
         asked = {"pick": self.pick, "picked": self.picked, "mark": self.mark}
-        return to_html(self._trace, title=title, step=self.step, question=asked)
+        return to_html(self._trace, title=title, step=self.step, large=self.large, question=asked)
 
 
 def checked(trace: Trace) -> Trace:
