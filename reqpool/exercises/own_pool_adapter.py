@@ -145,12 +145,12 @@ def rows_in(container: Any) -> list[int]:
     if isinstance(container, (Tensor, np.ndarray)):
         items = container.flatten().tolist()
     elif isinstance(container, str) or not isinstance(container, Iterable):
-        raise TypeError(f"a {type(container).__name__} cannot be looked through")
+        raise TypeError("that is not a container of rows")
     else:
         items = list(container) if type(container) in BUILT_IN else guard.call(list, container)
     if items and all(type(each) is bool for each in items):
         return [row for row, is_free in enumerate(items) if is_free]
     rows = [row_number(item) for item in items]
     if None in rows:
-        raise TypeError(f"{items[rows.index(None)]!r} is not the number of a row")
+        raise TypeError(f"{items[rows.index(None)]!r:.40} is not the number of a row")
     return rows  # type: ignore[return-value]
