@@ -16,6 +16,8 @@ from reqpool.questions.question import Answering, Opened, Question
 from reqpool.questions.written import Prediction, QuizQuestion
 from reqpool.trace import Trace
 
+PICTURE = '<div style="max-width: 760px">{}</div>'
+
 # ---- predict --------------------------------------------------------------------------------------------------------
 
 
@@ -45,7 +47,7 @@ def predict(
     comes_true = question.choices[right]
 
     def open_up(chosen: str) -> Opened:
-        shown = text_box(reveal) if isinstance(reveal, str) else at_the_end(reveal)
+        shown = text_box(PICTURE.format(reveal)) if isinstance(reveal, str) else at_the_end(reveal)
         return _verdict(chosen, comes_true, why), [shown, _seen(seen)]
 
     answering = Choices(list(question.choices.values()), "Your prediction:")
