@@ -25,7 +25,7 @@ from reqpool.faulty import NoResetOnReuse
 from reqpool.scenarios import alloc_and_free, chunked_prefill, late_write
 from reqpool.scenarios.experiments import padding
 from reqpool.scenarios.together import in_step, mark_wrong
-from reqpool.trace import Event
+from reqpool.trace import Event, Trace
 from reqpool.views import caption
 from reqpool.views.frame import SIDES, Pane, frames
 from reqpool.views.scene import Scene, svg
@@ -80,9 +80,13 @@ def chunks() -> Story:
 
 
 def padding_row() -> Story:
+    """Up to the first wrong letter: the rest only repeats it."""
     runs = [padding(where, max_new_tokens=3).trace for where in ("off: row 0 is a request's", "row 0")]
     broken, mended = in_step(*runs)
+    texts = [dict(event.facts).get("texts", ()) for event in broken]
+    end = next(k for k, lines in enumerate(texts, start=1) if any(wrong for *_, wrong in lines))
     panes = [("without a padding row", mark_wrong(broken, mended)), ("with row 0 as padding row", mended)]
+    panes = [(heading, Trace(trace.first, trace.events[:end])) for heading, trace in panes]
     return Story(
         "Dummy entries write row 0: whose is it?",
         [Pane(trace, heading, place=place) for (heading, trace), place in zip(panes, SIDES, strict=True)],

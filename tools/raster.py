@@ -16,13 +16,14 @@ from pathlib import Path as File
 import matplotlib
 import numpy as np
 import PIL
-from PIL import Image, ImageDraw, ImageFont, features
+from PIL import Image, ImageColor, ImageDraw, ImageFont, features
 
 from reqpool.views.scene import HATCHINGS, Box, Item, Path, Scene, Shape, Words
-from reqpool.views.theme import BACKGROUND, LINE
+from reqpool.views.theme import BACKGROUND, EMPTY, INK, LINE, OWNER_COLOURS, OWNER_TINTS, QUIET, WRONG
 
 SCALE, SMOOTH = 2, 2
 FACTOR = SCALE * SMOOTH
+THEME = (BACKGROUND, INK, QUIET, EMPTY, LINE, WRONG, *OWNER_COLOURS, *OWNER_TINTS)
 MANY = 1 << 16  # more colours than a frame has
 FONTS = File(matplotlib.get_data_path()) / "fonts" / "ttf"
 DRAWN_WITH = f"Pillow {PIL.__version__}, FreeType {features.version('freetype2')}"
@@ -139,11 +140,11 @@ def gif(frames: Sequence[Image.Image], durations: Sequence[int], comment: str) -
 
 
 def palette(frames: Sequence[Image.Image], most: int = 96, apart: int = 24) -> np.ndarray:
-    """The colours that are there most often, each a little apart from the others: [n, 3]."""
+    """The theme's colours, and then those that are there most often, each a little apart from the others: [n, 3]."""
     counts: Counter[tuple[int, ...]] = Counter()
     for frame in frames:
-        counts.update({colour: count for count, colour in frame.getcolors(MANY)})
-    chosen: list[tuple[int, ...]] = []
+        counts.update(_counted(frame))
+    chosen = [rgb for colour in THEME if (rgb := ImageColor.getrgb(colour)) in counts]
     for colour in sorted(counts, key=lambda one: (-counts[one], one)):
         if all(sum(abs(a - b) for a, b in zip(colour, other, strict=True)) >= apart for other in chosen):
             chosen.append(colour)
@@ -152,9 +153,16 @@ def palette(frames: Sequence[Image.Image], most: int = 96, apart: int = 24) -> n
     return np.array(chosen, dtype=np.int32)
 
 
+def _counted(frame: Image.Image) -> dict[tuple[int, ...], int]:
+    found = frame.getcolors(MANY)
+    if found is None:
+        raise ValueError(f"a frame has more than {MANY} colours: it was not drawn from a scene")
+    return {colour: count for count, colour in found}
+
+
 def _indexed(frame: Image.Image, colours: np.ndarray, nearest: np.ndarray) -> Image.Image:
     """The frame in these colours; `nearest` keeps what was looked up already, for all the 2^24 colours there are."""
-    there = np.array([colour for _, colour in frame.getcolors(MANY)], dtype=np.int32)
+    there = np.array(list(_counted(frame)), dtype=np.int32)
     nearest[_packed(there)] = np.abs(there[:, None, :] - colours[None, :, :]).sum(axis=2).argmin(axis=1)
     indexed = Image.frombytes("P", frame.size, nearest[_packed(np.asarray(frame, dtype=np.int32))].tobytes())
     indexed.putpalette(colours.astype(np.uint8).tobytes())

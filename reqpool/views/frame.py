@@ -242,11 +242,11 @@ def _cell(
     elif changed:
         yield Box(x + 1, y + 1, width - 2, ROW - 2, None, INK, 3, 4)
     if state != "empty":
-        middle, ink = round(x + width / 2 - (7 if wrong else 0), 2), INK if state == "live" else QUIET
+        middle, ink = round(x + width / 2 - (6 if wrong else 0), 2), INK if state == "live" else QUIET
         text, struck, about = str(int(now.table[at])), state == "stale", ("cell", which, row, position)
         yield Words(middle, y + ROW / 2 + 5.5, text, 16, ink, "middle", changed or wrong, struck, about=about)
     if wrong:
-        yield Words(x + width - 4, y + 15, "✗", 13, WRONG, "end", bold=True)
+        yield Words(x + width - 3, y + 15, "✗", 13, WRONG, "end", bold=True)
 
 
 def tinted(x: float, y: float, width: float, height: float, state: str, colour: int | None) -> Iterator[Item]:
