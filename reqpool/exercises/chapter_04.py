@@ -26,6 +26,7 @@ from reqpool.trace import Trace
 
 WIDTH = 8  # positions in a row
 DUMMY = {"rows": 0, "positions": 1, "out_slots": 0, "tokens": 0, "wanted": 0}  # LightLLM's: length 2
+PERIOD = 2
 PROMPTS = ("xy", "kl", "pq", "uv", "ab", "mn", "cd", "gh", "ij", "rs", "wz", "ef", "to")
 Fill = Callable[[str, Tensor, Tensor, int], None]  # name of the buffer, the buffer, values, what a dummy carries
 Numbers = dict[str, list[int]]  # by buffer, one number for each entry
@@ -84,8 +85,7 @@ class Steps:
         self.slots = list(range(1, size * WIDTH + 1))
         self.running: list[Request] = []
         self.num_came = 0
-        for _ in range(running):
-            self.come()
+        self.come(running)
 
     def moves(self) -> Sequence[Hashable]:
         can_step = self.running and all(req.total_len <= WIDTH for req in self.running)
@@ -103,18 +103,19 @@ class Steps:
         else:
             self.step()
 
-    def come(self) -> None:
-        """Row, slots, K and V of the prompt; its first letter comes out, as prefill's does."""
-        rid = "abcdefghijklm"[self.num_came]
-        req = Request(rid, prompt=PROMPTS[self.num_came], max_new_tokens=WIDTH)
-        self.num_came += 1
-        self.pool.alloc([req])
-        slots = [self.slots.pop(0) for _ in req.prompt]
-        self.pool.append(req, slots)
-        self.runner.model.write(torch.tensor(slots), torch.arange(len(slots)), self.runner.model.tokens(req.prompt))
-        self.pool.verify([req.req_pool_idx], len(slots))
-        req.take(req.prompt[0])
-        self.running.append(req)
+    def come(self, num: int = 1) -> None:
+        """Rows, slots, K and V of the prompts; their first letters come out, as prefill's do."""
+        numbers = range(self.num_came, self.num_came + num)
+        reqs = [Request("abcdefghijklm"[i], prompt=PROMPTS[i], max_new_tokens=WIDTH) for i in numbers]
+        rows = self.pool.alloc(reqs)
+        for req in reqs:
+            self.pool.append(req, [self.slots.pop(0) for _ in req.prompt])
+            req.take(req.prompt[0])
+        slots, positions = self.pool.req_to_token[rows, :PERIOD].flatten().long(), torch.arange(PERIOD).repeat(num)
+        self.runner.model.write(slots, positions, self.runner.model.tokens("".join(req.prompt for req in reqs)))
+        self.pool.verify(rows, PERIOD)
+        self.num_came += num
+        self.running += reqs
 
     def end(self, req: Request) -> None:
         """Its slots go to the front, the last one first: who takes a slot next gets it."""
@@ -244,7 +245,7 @@ def rows_by(answer: Callable[..., Any]) -> Fill:
     return fill
 
 
-STARTS = [(1, 1), (2, 1), (2, 2), (3, 3)]  # entries of the graph, requests that run
+STARTS = [(1, 1), (2, 1), (2, 2), (3, 3), (8, 1)]  # entries of the graph, requests that run
 
 PADDED = Exercise(
     "padded",
@@ -257,8 +258,8 @@ PADDED = Exercise(
         STARTS,
         depth=4,
         most=300,
-        examples=40,
-        larger=[(8, 1), (8, 5)],
+        examples=20,
+        larger=[(8, 5)],
     ),
     hints=("How many dummy entries are there?", "`[0] * n` is a list of n zeros. They are table row 0."),
     solution="""
@@ -292,8 +293,8 @@ FILL = Exercise(
         STARTS,
         depth=4,
         most=300,
-        examples=40,
-        larger=[(8, 1), (8, 5)],
+        examples=20,
+        larger=[(8, 5)],
     ),
     hints=(
         "`buffer[:2] = ...` changes the tensor where it is; `buffer = ...` makes the name mean another one.",
