@@ -38,7 +38,7 @@ __all__ = ["STEPS", "part_of", "right_class", "serve", "written"]
 
 STARTS, LARGER = ((1, 4), (2, 4)), ((3, 5),)  # size, max_context_len
 DEPTH, MOST = 5, 1400
-LONGEST, EXAMPLES = 12, 40
+LONGEST, EXAMPLES = 30, 50
 SHARED = (list, dict, set, deque, Tensor)  # what pools could share by mistake
 
 Part = TypeVar("Part")
