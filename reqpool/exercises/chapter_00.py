@@ -217,7 +217,6 @@ SLOTS_OF_A = (1, 2, 3, 4, 5)
 
 def shares_a_slot(function: Callable[..., Any]) -> Case | None:
     pool, letters, a, b = ReqToTokenPool(2, 8, "cpu"), Letters(64), Req("a"), Req("b")
-    raised = None
     with record(pool) as trace:
         pool.alloc([a, b])
         pool.append(a, SLOTS_OF_A)
@@ -225,22 +224,21 @@ def shares_a_slot(function: Callable[..., Any]) -> Case | None:
         trace.step = 1
         try:
             guard.call(function, pool, b)
+            said = _not_shared(pool, a, b)
         except (Raised, Stopped) as error:
-            raised = error
-        both = all(pool.holders.get(req.req_pool_idx) is req for req in (a, b))
-        of_b = live_slots(pool, b.req_pool_idx) if both else []
-        if of_b and max(of_b) < len(letters.letters):
-            word = ("wow" * len(of_b))[: len(of_b)]
-            letters.write(of_b, word)
+            said = f"This does not work: {as_wrong(error).sentence}"
+        slots = live_slots(pool, b.req_pool_idx) if pool.holders.get(b.req_pool_idx) is b else []
+        if slots and max(slots) < len(letters.letters):
+            letters.write(slots, ("wow" * len(slots))[: len(slots)])
+        if pool.holders.get(a.req_pool_idx) is a:
             recite(trace, pool, letters, a, "hello")
-            recite(trace, pool, letters, b, word)
-    said = _not_shared(pool, a, b, both) if raised is None else f"This does not work: {as_wrong(raised).sentence}"
+        trace.emit("note", text=said.replace("`", ""))
     return Case(said, sum(bool(event.call) for event in trace), trace) if said else None
 
 
-def _not_shared(pool: ReqToTokenPool, a: Req, b: Req, both: bool) -> str:
+def _not_shared(pool: ReqToTokenPool, a: Req, b: Req) -> str:
     """Why it is not done yet; empty when it is."""
-    if not both:
+    if not all(pool.holders.get(req.req_pool_idx) is req for req in (a, b)):
         return "Requests a and b both have to hold their rows in the end."
     of_a, of_b = (live_slots(pool, req.req_pool_idx) for req in (a, b))
     try:
@@ -249,7 +247,7 @@ def _not_shared(pool: ReqToTokenPool, a: Req, b: Req, both: bool) -> str:
         return f"This time `pool.check()` does find something: {error}."
     if set(of_a) & set(of_b) - {0}:
         return ""
-    beyond = set(pool.read(b)[len(of_b) :].tolist()) & set(of_a) - {0}
+    beyond = set(pool.req_to_token[b.req_pool_idx, len(of_b) :].tolist()) & set(of_a) - {0}
     if beyond:
         return (
             f"Slot {min(beyond)} stands in b's row, but beyond its length of {len(of_b)}: there it counts for nothing."

@@ -32,7 +32,7 @@ class Priced:
     def play(self, move: Hashable) -> None:
         size, width = self.start
         self.asked = True
-        self.pool.alloc_rows(size)
+        self.pool.alloc([Req(f"r{n}") for n in range(1, size + 1)])
         wanted = self.pool.req_to_token.nbytes
         got = plain(guard.call(self.yours, size, width))
         if not same(got, wanted):
@@ -179,8 +179,8 @@ STATE = Exercise(
         solved_state,
         [(5,), (5, 2), (0, 3), (5, 2, 7), (4, 0, 6), (9, 4, 11, 0, 3, 8, 1)],
         depth=4,
-        most=600,
-        examples=60,
+        most=350,
+        examples=40,
     ),
     hints=(
         "`verified_len` is never larger than `alloced_len`: ask for it first.",
