@@ -127,19 +127,20 @@ class Piecewise:
         self.yours, self.start = yours, start
         prompt_len, _, _, num_running = start
         self.pool = ReqToTokenPool(num_running + 1, prompt_len + 2, "cpu")
-        self.running = [Req(f"running {n + 1}" if num_running > 1 else "running") for n in range(num_running)]
+        self.running = [Req(f"run {n + 1}") for n in range(num_running)]
         self.long = Req("long")
-        self.num_slots, self.num_steps, self.done = 0, 0, 0
+        self.num_steps = self.done = 0
         self.pieces: list[int] = []
         self.pool.alloc(self.running)
         for req in self.running:
             self.grow(req, 1)
 
     def grow(self, req: Req, n: int) -> None:
-        length = int(self.pool.alloced_lens_cpu[req.req_pool_idx])
-        n = max(0, min(n, self.pool.max_context_len - length))
-        self.pool.append(req, range(self.num_slots + 1, self.num_slots + n + 1))
-        self.num_slots += n
+        """Each row has slots of its own, so that the two pictures differ where the pieces do, and nowhere else."""
+        row, width = req.req_pool_idx, self.pool.max_context_len
+        length = int(self.pool.alloced_lens_cpu[row])
+        first = (row - 1) * width + length + 1
+        self.pool.append(req, range(first, first + max(0, min(n, width - length))))
 
     def moves(self) -> Sequence[Hashable]:
         return ("step",) if self.done < self.start[0] else ()
