@@ -11,7 +11,7 @@ from reqpool.exercises.exercise import Case, Exercise, by_operations
 from reqpool.exercises.guard import Raised, Stopped
 from reqpool.exercises.search import Wrong, as_wrong
 from reqpool.exercises.values import difference, plain, same, shortened
-from reqpool.pool import Req, ReqToTokenPool
+from reqpool.pool import Req, ReqToTokenPool, row_of
 from reqpool.scenarios.experiments import chunks
 from reqpool.scenarios.together import given_back
 from reqpool.serving.requests import no_fact
@@ -137,7 +137,7 @@ class Piecewise:
 
     def grow(self, req: Req, n: int) -> None:
         """Each row has slots of its own, so that the two pictures differ where the pieces do, and nowhere else."""
-        row, width = req.req_pool_idx, self.pool.max_context_len
+        row, width = row_of(req), self.pool.max_context_len
         length = int(self.pool.alloced_lens_cpu[row])
         first = (row - 1) * width + length + 1
         self.pool.append(req, range(first, first + max(0, min(n, width - length))))

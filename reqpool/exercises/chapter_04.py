@@ -14,7 +14,7 @@ from reqpool.exercises.search import Wrong
 from reqpool.exercises.telling import Text, differing, listener, tell_texts
 from reqpool.exercises.values import difference, plain, shortened
 from reqpool.kv import flatten_rows
-from reqpool.pool import ReqToTokenPool
+from reqpool.pool import ReqToTokenPool, row_of
 from reqpool.scenarios.experiments import PADDING, padding
 from reqpool.scenarios.together import in_step, mark_wrong
 from reqpool.serving.graph import GraphRunner
@@ -189,7 +189,7 @@ class Steps:
 
     def cells(self, filled: Numbers, i: int) -> list[tuple[int, int]]:
         """That of the odd entry, and where somebody finds the wrong letter."""
-        rows = {req.rid: req.req_pool_idx for req in self.running}
+        rows = {req.rid: row_of(req) for req in self.running}
         found = [(rows[rid], at) for rid, said, wanted in self.texts() for at in differing(said, wanted)]
         return [(filled["rows"][i], filled["positions"][i]), *found]
 

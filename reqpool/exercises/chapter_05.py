@@ -39,6 +39,8 @@ class Handed(ReqToTokenPool):
         reqs = list(reqs)
         kept = [req.req_pool_idx for req in reqs if req.req_pool_idx is not None]
         rows = super().alloc(reqs)
+        if rows is None:
+            return None
         shape = self.verified_lens.shape
         self.reset(list(rows), kept, self.verified_lens, self.alloced_lens)
         if not self.verified_lens.shape == self.alloced_lens.shape == shape:
@@ -114,7 +116,7 @@ class Takeovers:
     def step(self, who: Sequence[str]) -> None:
         batch = [self.came() if rid == "new" else next(one for one in self.running if one.rid == rid) for rid in who]
         begins = [one for one in batch if not one.text]
-        rows = self.pool.alloc(batch)
+        rows = self.pool.alloc(batch) or []  # by the books there is room
         for one, row in zip(batch, rows, strict=True):
             if one in begins:
                 one.row = row
@@ -155,7 +157,7 @@ class Takeovers:
 
     def compute(self, batch: Sequence[Running]) -> tuple[str, int] | None:
         """The schedule lane reserves cells; the forward lane writes K and V where the verified length says."""
-        odd = None
+        odd: tuple[str, int] | None = None
         for one in batch:
             slots = self.letters.take(CHUNK)
             self.letters.write(slots, chr(0) * CHUNK)  # nobody's K and V yet
@@ -164,7 +166,8 @@ class Takeovers:
             one.text += piece
             one.launched, one.handed = int(self.pool.generation[one.row]), self.num_handed[one.row]
             lands, said = self.landing(one)
-            odd = odd or (said and (said, one.row))
+            if said and odd is None:
+                odd = said, one.row
             if lands:
                 start = int(self.pool.verified_lens[one.row])
                 self.letters.write(self.pool.req_to_token[one.row, start : start + CHUNK].tolist(), piece)
