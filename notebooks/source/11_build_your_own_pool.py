@@ -244,7 +244,7 @@ check(MyPool, step=7)
 # %% [markdown]
 # ## Step 8 · Clear and double free
 #
-# Two ends. `clear` empties the pool, and nobody may go on believing that it has a row. And `free` is asked for what is not there: by a request without a row, and by one whose row is another's, or another pool's.
+# Two ends. `clear` empties the pool, and nobody may go on believing that it has a row. And `free` is asked for what is not there: by a request without a row, and by one whose row is another's, or another pool's. So the pool has to write down who holds what: put `__init__` and `alloc`, with a line more each, into this cell too.
 
 # %%
 exercise("MyPool", step=8)
@@ -292,16 +292,24 @@ run = served(NoResetOnReuse)
 predict("engine_without_reset", outcome=sorted(run.wrong), reveal=run.trace)
 
 # %% [markdown]
-# **And without the padding row?** Row 0 is a request's, and the dummies of every decode step write a cell there.
+# **And without the padding row?** Row 0 is a request's, and the dummies of every decode step write a cell there. Step on to the first letter that is wrong.
 
 # %%
-serve(NoPaddingRow).sentence
+from reqpool.lab import side_by_side
+from reqpool.scenarios.together import in_step
+
+without_padding = serve(NoPaddingRow)
+pair = in_step(without_padding.case.yours, without_padding.case.right)
+side_by_side(*pair, ("row 0 is a request's", "row 0 is the padding row"))
+
+# %%
+print(without_padding.sentence)
 
 # %% [markdown]
 # **And with half of the condition?** `CounterOnly` asks for the chunk counter alone. This is what the engine says:
 
 # %%
-serve(CounterOnly).sentence
+print(serve(CounterOnly).sentence)
 
 # %% [markdown]
 # It recites without a fault, since in this run the last chunk is always launched while the one before is under way. The laws say otherwise:
@@ -317,7 +325,7 @@ from reqpool.exercises.exercise import examine
 from reqpool.exercises.own_pool import STEPS
 
 assert serve(CounterOnly).state == "right" and examine(STEPS[5], CounterOnly).state == "wrong"
-assert serve(NoResetOnReuse).state == "wrong" and serve(NoPaddingRow).state == "wrong"
+assert serve(NoResetOnReuse).state == "wrong" and without_padding.state == "wrong"
 
 # %% [markdown]
 # ## Beside ours

@@ -266,6 +266,20 @@ def test_lists_of_the_class_are_as_before_when_the_check_is_over() -> None:
     assert cls.free_slots == []
 
 
+def test_a_new_pool_that_is_wrong_is_drawn_where_it_has_a_table() -> None:
+    row_0, int64 = (next(wrong for wrong in WRONG_CELLS if wrong.name == name) for name in ("row_0_too", "int64"))
+    assert verdict_on_cell(row_0).case.yours.snapshot(0).free == (0, 1)
+    assert verdict_on_cell(int64).case.yours is None
+
+
+def test_before_step_6_nobody_has_said_whose_the_two_fields_are() -> None:
+    zealous = TEXTS[3].cell + "    req.kv_committed_len = 0\n"
+    cells = [*(text.cell for text in TEXTS[:3]), zealous]
+    assert verdict_on(written(cells), 4).state == "right"
+    cells += [text.cell for text in TEXTS[4:6]]
+    assert "`a.kv_committed_len` from 2 to 0: that is the scheduler's" in verdict_on(written(cells), 6).sentence
+
+
 def test_an_instance_is_answered_with_what_is_wanted() -> None:
     verdict = verdict_on(right_class(1)(2, 4), 1)
     assert "the class itself" in verdict.sentence
