@@ -75,6 +75,11 @@ player(padding("row 0", writes="slot").trace, step=9)
 # | a dummy entry | reads it; in some engines it also writes a cell or a length of it | writes its K and V there |
 # | kept out of use by | the pool, which hands out the rows from 1 to the pool's size | the allocator, which hands out the slots from 1 to the allocator's size |
 
+# %%
+from reqpool.notebook import figure
+
+figure("two_zeros.svg")
+
 # %% [markdown]
 # ## Worked example: two requests in a batch of four
 #
@@ -516,5 +521,9 @@ quiz("04")
 # ## Summary
 #
 # A captured batch has a fixed size, so dummy entries must point somewhere. **Table row 0** is the row they may read and write, because nobody owns it. **KV slot 0** is where their K and V may land. Whether a missing padding row hurts depends on what the step writes for dummies, and on whether row 0's owner is in the batch; a full batch has none. The buffers stay between replays: reset the tail, and give everything that is indexed by row `size + 1` entries.
-#
-# Words: [chapter 00](00_start_here.ipynb#Words). **Next:** chapter 05, *Reset on reuse*: a step that writes after its row was given back.
+
+# %%
+figure("padding_row.gif")
+
+# %% [markdown]
+# Words: [chapter 00](00_start_here.ipynb#Words). **Next:** [05 · Reset on reuse](05_reset_on_reuse.ipynb): a step that writes after its row was given back.

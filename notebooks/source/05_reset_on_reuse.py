@@ -528,5 +528,14 @@ quiz("05")
 # ## Summary
 #
 # A step knows the *number* of a row, not its owner. A write that lands before `free` is harmless. Between `free` and `alloc` the reset saves, and a generation check alone does not. After `alloc` a generation check or a fence saves, and the reset does not. The one who recites wrongly need never have had the row: stale cells lead to other people's slots.
-#
-# Words: [chapter 00](00_start_here.ipynb#Words). **Next:** chapter 06, *Verified and alloced*: why a row has two lengths at all.
+
+# %%
+from reqpool.notebook import figure
+
+figure("reset_on_reuse.gif")
+
+# %%
+figure("three_regimes.svg")
+
+# %% [markdown]
+# Words: [chapter 00](00_start_here.ipynb#Words). **Next:** [11 · Build your own pool](11_build_your_own_pool.ipynb): all of this once more, with your own hands.
