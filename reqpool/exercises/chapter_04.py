@@ -75,17 +75,21 @@ class Steps:
     """Requests come, decode together in one graph, and end; the books say what each buffer must hold.
 
     Args:
-        start: entries of the graph, and how many requests run already. There are as many rows as entries.
+        start: entries of the graph, how many requests run already, and how many steps they had. There are as many
+            rows as entries.
     """
 
-    def __init__(self, fill: Fill, start: tuple[int, int]) -> None:
-        size, running = start
+    def __init__(self, fill: Fill, start: tuple[int, int, int]) -> None:
+        size, running, steps = start
         self.pool = ReqToTokenPool(size, WIDTH, "cpu")
-        self.runner = Filled(self.pool, fill)
+        self.runner = Filled(self.pool, filled_right)
         self.slots = list(range(1, size * WIDTH + 1))
         self.running: list[Request] = []
         self.num_came = 0
         self.come(running)
+        for _ in range(steps):
+            self.step()
+        self.runner.fill = fill
 
     def moves(self) -> Sequence[Hashable]:
         can_step = self.running and all(req.total_len <= WIDTH for req in self.running)
@@ -150,7 +154,7 @@ class Steps:
         for req, letter in zip(self.running, self.runner.replayed(), strict=True):
             req.take(letter)
         if self.runner.on_fact is not no_fact:
-            tell_texts(self.pool, "what everybody finds at the positions of its row", self.texts())
+            tell_texts(self.pool, "everybody recites its text so far through its row", self.texts())
 
     def wanted(self) -> Numbers:
         """From the books: where each request stands, and the next free slots."""
@@ -181,10 +185,10 @@ class Steps:
         return f" It points at row {row}, {whose}."
 
     def harm(self) -> str:
-        """Who is the first to find something else than it should."""
+        """Who is the first to recite something else than it should, and what."""
         harmed = [text for text in self.texts() if text[1] != text[2]]
         return "".join(
-            f" Request {rid} finds `{said}` in its row, wanted `{wanted}`." for rid, said, wanted in harmed[:1]
+            f" Request {rid} recites `{said}` through its row, wanted `{wanted}`." for rid, said, wanted in harmed[:1]
         )
 
     def cells(self, filled: Numbers, i: int) -> list[tuple[int, int]]:
@@ -245,7 +249,8 @@ def rows_by(answer: Callable[..., Any]) -> Fill:
     return fill
 
 
-STARTS = [(1, 1), (2, 1), (2, 2), (3, 3), (8, 1)]  # entries of the graph, requests that run
+# entries of the graph, requests that run, steps they had
+STARTS = [(1, 1, 0), (2, 1, 0), (2, 2, 0), (3, 3, 1), (8, 1, 0)]
 
 PADDED = Exercise(
     "padded",
@@ -256,10 +261,10 @@ PADDED = Exercise(
         lambda answer, start: Steps(rows_by(answer), start),
         lambda rows, graph_size: [rows[i] if i < len(rows) else 0 for i in range(graph_size)],
         STARTS,
-        depth=4,
-        most=300,
+        depth=3,
+        most=150,
         examples=20,
-        larger=[(8, 5)],
+        larger=[(8, 5, 2)],
     ),
     hints=("How many dummy entries are there?", "`[0] * n` is a list of n zeros. They are table row 0."),
     solution="""
@@ -291,10 +296,10 @@ FILL = Exercise(
         lambda answer, start: Steps(buffers_by(answer), start),
         lambda buffer, values, dummy: filled_right("", buffer, values, dummy),
         STARTS,
-        depth=4,
-        most=300,
+        depth=3,
+        most=150,
         examples=20,
-        larger=[(8, 5)],
+        larger=[(8, 5, 2)],
     ),
     hints=(
         "`buffer[:2] = ...` changes the tensor where it is; `buffer = ...` makes the name mean another one.",
@@ -341,19 +346,22 @@ def breaks_the_third(function: Callable[..., Any]) -> Case | None:
         return Case(odd, 0)
     live, graph_size = settings.get("live", 2), settings.get("graph_size", 4)
     if live > graph_size:
-        return Case(f"{live} live requests do not fit in a graph of {graph_size} entries.", 0)
+        return Case(f"{live} live requests do not fit in a graph of {entries(graph_size)}.", 0)
     broken, mended = (padding(where, **settings) for where in (OFF, "row 0"))
     first = min((wrong[0] for wrong in broken.wrong.values()), default=None)
     if first == THIRD - 1 and not mended.wrong:
         return None
     steps = THIRD if first is None else first + 1
-    pictures = mark_wrong(*in_step(*(up_to_step(run.trace, steps) for run in (broken, mended))))
-    pair = pictures, up_to_step(mended.trace, steps)
+    played = up_to_step(broken.trace, steps)
     if first is None:
         full = " A full batch has no dummy entry." if live == graph_size else ""
-        return Case(f"Without the padding row nobody recites wrongly, no letter at all.{full}", steps, *pair)
+        return Case(f"Without the padding row nobody recites wrongly, no letter at all.{full}", steps, played)
+    beside = padding("last row", **settings)  # here every request has the row that it has without a padding row
+    yours, right = in_step(played, up_to_step(beside.trace, steps))
     who = next(rid for rid, wrong in broken.wrong.items() if wrong[0] == first)
-    return Case(f"The first wrong letter is {who}'s {ORDINALS[first]}, wanted: a third.", steps, *pair)
+    return Case(
+        f"The first wrong letter is {who}'s {ORDINALS[first]}, wanted: a third.", steps, mark_wrong(yours, right), right
+    )
 
 
 def up_to_step(trace: Trace, last: int) -> Trace:

@@ -17,6 +17,7 @@ from reqpool.exercises.values import difference, plain
 from reqpool.pool import Req, ReqToTokenPool
 from reqpool.scenarios.experiments import LANDINGS, LateRun, late
 from reqpool.scenarios.letters import Letters
+from reqpool.trace import Trace
 
 # ---- A and B: rows change hands while a step is under way ------------------------------------------------------------
 
@@ -79,7 +80,7 @@ class Takeovers:
         self.num_handed = [generation] * (size + 1)  # by row: how often it was handed out
         self.running: list[Running] = []
         self.gone: list[Running] = []  # ended, with a step under way
-        self.num_came = 0
+        self.num_came = self.num_pieces = 0
         for _ in range(running):
             self.step(["new"])
         self.pool.reset, self.may_land = reset, may_land
@@ -162,7 +163,8 @@ class Takeovers:
             slots = self.letters.take(CHUNK)
             self.letters.write(slots, chr(0) * CHUNK)  # nobody's K and V yet
             self.pool.append(one, slots)
-            piece = f"{one.rid}{len(one.text) // CHUNK + 1}"
+            self.num_pieces += 1
+            piece = f"{one.rid}{self.num_pieces % 10}"  # no two pieces in one place are alike
             one.text += piece
             one.launched, one.handed = int(self.pool.generation[one.row]), self.num_handed[one.row]
             lands, said = self.landing(one)
@@ -212,13 +214,13 @@ class Takeovers:
 
     def tell(self) -> None:
         if self.running:
-            tell_texts(self.pool, "what everybody reads through its row", self.texts())
+            tell_texts(self.pool, "everybody recites its text through its row", self.texts())
 
     def harm(self) -> str:
-        """Who is the first to read something else than it wrote."""
+        """Who is the first to recite something else than it wrote, and what."""
         harmed = [text for text in self.texts() if text[1] != text[2]]
         return "".join(
-            f" Request {rid} reads {f'`{said}`' if said else 'nothing'} where it wrote `{text}`."
+            f" Request {rid} recites {f'`{said}`' if said else 'nothing'}, but it wrote `{text}`."
             for rid, said, text in harmed[:1]
         )
 
@@ -244,7 +246,7 @@ def right_may_land(launched: int, now: int) -> bool:
 
 
 STARTS = [(1, 1, 0), (2, 1, 0), (2, 2, 0)]  # rows, requests that run, hand-outs before
-LARGER = [(2, 1, 1000), (3, 2, 0), (5, 3, 7)]
+LARGER = [(2, 1, 1000), (3, 2, 0), (8, 4, 7)]
 
 # ---- A: may the write land? ------------------------------------------------------------------------------------------
 
@@ -263,8 +265,8 @@ MAY_LAND = Exercise(
         right_may_land,
         STARTS,
         depth=3,
-        most=200,
-        examples=40,
+        most=250,
+        examples=30,
         larger=LARGER,
     ),
     hints=("How often has the row been handed out between the two moments?", "Not even once, or it may not."),
@@ -296,8 +298,8 @@ RESET = Exercise(
         right_reset,
         STARTS,
         depth=3,
-        most=200,
-        examples=40,
+        most=250,
+        examples=30,
         larger=LARGER,
     ),
     hints=(
@@ -330,37 +332,44 @@ def breaks_the_reset(function: Callable[..., Any]) -> Case | None:
     reset_only, checked = (late(landing, late_len, reset=True, generation=check) for check in (False, True))
     if list(reset_only.wrong) == ["c"] and not checked.wrong:
         return None
-    last = heard(reset_only)
-    pair = up_to_step(reset_only.trace, last), up_to_step(checked.trace, last)
-    steps = sum("texts" in dict(event.facts) for event in pair[0])
-    return Case(saved_or_not(reset_only, landing), steps, *pair)
+    if not reset_only.wrong:
+        why = "`free` zeroed" if landing == 0 else "the row was free, and b's `alloc` zeroed"
+        saved = zeroed(reset_only.trace, reset_only.row)
+        return Case(f"Nobody recites wrongly: {why} what had landed.", num_steps(saved), saved)
+    pair = tuple(up_to_step(run.trace, heard(reset_only)) for run in (reset_only, checked))
+    letter = reset_only.wrong["b"][0]
+    said = f"`{reset_only.recited['b'][letter]}` instead of `{reset_only.expected['b'][letter]}`"
+    others = " c recites wrongly, too." if "c" in reset_only.wrong else ""
+    sentence = (
+        f"The reset does not save this landing, but b, which has the row, recites {said}: wanted c alone.{others}"
+    )
+    return Case(sentence, num_steps(pair[0]), *pair)
+
+
+def zeroed(trace: Trace, row: int) -> Trace:
+    """Up to the event that takes the late length away again."""
+    moved = [{(one[0], one[1], one[3]) for one in event.change.lengths} for event in trace]
+    raised = next(k for k, event in enumerate(trace) if event.rid == "a" and event.kind in ("late_write", "verify"))
+    k = next(k for k in range(raised + 1, len(trace)) if ("verified", row, 0) in moved[k])
+    return Trace(trace.first, trace.events[: k + 1])
 
 
 def heard(run: LateRun) -> int:
-    """The engine step with which all is said: b has the row and recites, or recites its first wrong letter."""
+    """The engine step in which b recites its first wrong letter."""
     for event in run.trace:
-        for rid, _, wrong in dict(event.facts).get("texts", ()):
-            if rid == "b" and (wrong or "b" not in run.wrong):
-                return event.step
+        if any(rid == "b" and wrong for rid, _, wrong in dict(event.facts).get("texts", ())):
+            return event.step
     return run.trace[-1].step
 
 
-def saved_or_not(run: LateRun, landing: int) -> str:
-    if "b" in run.wrong:
-        others = ", and so does c" if "c" in run.wrong else ""
-        letter = run.wrong["b"][0]
-        said = f"`{run.recited['b'][letter]}` instead of `{run.expected['b'][letter]}`"
-        return f"The reset does not save this landing, but b recites {said}{others}: b has the row. Wanted: c alone."
-    why = (
-        "`free` zeroed what had landed" if landing == 0 else "the row was free, and b's `alloc` zeroed what had landed"
-    )
-    return f"Nobody recites wrongly: {why}."
+def num_steps(trace: Trace) -> int:
+    return len({event.step for event in trace})
 
 
 PAST_THE_RESET = Exercise(
     "past_the_reset",
     "05 C",
-    "the reset is on, and no other safeguard (*fifo*, three rows, as in the sections above). Return a dict: `landing`, "
+    "the reset is on, and no other safeguard (fifo, three rows, as in the sections above). Return a dict: `landing`, "
     "one of " + ", ".join(f"`{name!r}`" for name in LANDINGS) + ", and `late_len`, 1 to 12 tokens, so that **c recites "
     "wrongly, which never has the row, and b, which has it, recites rightly**.",
     breaks_the_reset,
