@@ -11,7 +11,7 @@ from torch import Tensor
 from reqpool.exercises import guard
 from reqpool.exercises.exercise import Case, Exercise, by_operations
 from reqpool.exercises.search import Wrong
-from reqpool.exercises.telling import Text, differing, listener, tell_texts
+from reqpool.exercises.telling import Text, differing, tell_texts
 from reqpool.exercises.values import difference, plain, shortened
 from reqpool.kv import flatten_rows
 from reqpool.pool import ReqToTokenPool, row_of
@@ -78,6 +78,8 @@ class Steps:
         start: entries of the graph, how many requests run already, and how many steps they had. There are as many
             rows as entries.
     """
+
+    emit: Callable[..., None] = staticmethod(no_fact)
 
     def __init__(self, fill: Fill, start: tuple[int, int, int]) -> None:
         size, running, steps = start
@@ -150,11 +152,11 @@ class Steps:
         raise Wrong(f"{said}{self.pointed_at(filled, i)}{self.harm()}", self.cells(filled, i))
 
     def replay(self) -> None:
-        self.runner.on_fact = listener(self.pool)
+        self.runner.on_fact = self.emit
         for req, letter in zip(self.running, self.runner.replayed(), strict=True):
             req.take(letter)
-        if self.runner.on_fact is not no_fact:
-            tell_texts(self.pool, "everybody recites its text so far through its row", self.texts())
+        if self.emit is not no_fact:
+            tell_texts(self.emit, "everybody recites its text so far through its row", self.texts())
 
     def wanted(self) -> Numbers:
         """From the books: where each request stands, and the next free slots."""

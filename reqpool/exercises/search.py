@@ -65,7 +65,7 @@ def as_wrong(error: Wrong | Raised | Stopped) -> Wrong:
     if isinstance(error, Wrong):
         return error
     if isinstance(error, Stopped):
-        return Wrong(str(error))
+        return Wrong(str(error)[:1].lower() + str(error)[1:])
     return Wrong(f"your code raises `{error}`. {error.where}".rstrip())
 
 
