@@ -138,7 +138,7 @@ class FreshPools:
 
     def __init__(self, cls: type) -> None:
         self.cls = cls
-        self.twins: dict[tuple[int, int], Any] = {}
+        self.twins: dict[tuple[int, int], tuple[Any, tuple[int, ...]]] = {}
         own = [base for base in cls.__mro__ if base is not object]
         self._lists = [
             (base, name, copy.deepcopy(value))

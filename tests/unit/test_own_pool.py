@@ -278,6 +278,12 @@ def test_lists_of_the_class_are_as_before_when_the_check_is_over() -> None:
     assert cls.free_slots == []
 
 
+def test_free_rows_that_two_pools_share_are_found_however_they_came_to_be_shared() -> None:
+    cell = TEXTS[0].cell.replace("list(range(size))", "LISTS.setdefault(size, list(range(size)))")
+    verdict = verdict_on(written([f"LISTS = {{}}\n{cell}", TEXTS[1].cell]), 2)
+    assert "`alloc` here changed the `free_slots` of another pool, from [0] to []" in verdict.sentence
+
+
 def test_a_new_pool_that_is_wrong_is_drawn_where_it_has_a_table() -> None:
     row_0, int64 = (next(wrong for wrong in WRONG_CELLS if wrong.name == name) for name in ("row_0_too", "int64"))
     assert verdict_on_cell(row_0).case.yours.snapshot(0).free == (0, 1)
