@@ -56,7 +56,7 @@ setup()
 # %% [markdown]
 # ## The picture
 #
-# ![The table req_to_token with its two zeros: table row 0 is the padding row, KV slot 0 is the dummy slot. Rows 1 to 3 belong to requests a, b and c, row 4 is free and keeps old slots, struck through.](../figures/table.svg)
+# ![The table req_to_token with three requests: row 0 is the padding row, rows 1 to 3 belong to requests a, b and c, row 4 is free and keeps old slots, struck through. Row 1, position 2 says 9: an arrow leads from that cell to slot 9 of the KV slots, of which slot 0 is the dummy slot.](../figures/table.svg)
 #
 # **One row per request, one position per token, and in each cell the slot of that token. What a row's cells say counts up to the row's length, and not beyond.**
 
