@@ -89,8 +89,7 @@ def _keep(control: widgets.RadioButtons | widgets.Dropdown) -> None:
 
 
 def a_cell_of(table: Trace) -> ClickedCell | RowAndPosition:
-    asks = not static() and "pick" in Player.class_trait_names()
-    return ClickedCell(table) if asks else RowAndPosition(table)
+    return RowAndPosition(table) if static() else ClickedCell(table)
 
 
 def cell_words(cell: Cell) -> str:
