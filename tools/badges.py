@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -30,8 +31,8 @@ BLOCK = re.compile(rf"{MARK}\n.*?(?=<!-- /badges -->)", re.DOTALL)
 TITLE = re.compile(rf"\A(# %% \[markdown\]\n# # .*\n)(?:#\n# {MARK}.*\n)?")
 ARCHIVE = re.compile(r'^ARCHIVE = ".*?"', re.MULTILINE)
 UNSET = """\
-There are no badges here yet, since this repository has no public address yet. Until it has one, Binder wants the address
-of your own copy, and a notebook that was opened alone, as Colab does, finds no package and says so in one sentence.
+There are no badges here yet, since this repository has no public address yet. Until it has one, Binder wants the
+address of your own copy; and a notebook that was opened alone, as on Colab, finds no package, and says so in a sentence.
 """
 
 
@@ -81,7 +82,9 @@ def place(pyproject: str) -> Place | None:
 
 
 def readme(text: str, where: Place | None) -> str:
-    badges = UNSET if where is None else "\n".join([where.tests(), where.binder(FIRST_PAGE), where.colab(FIRST_PAGE), ""])
+    badges = (
+        UNSET if where is None else "\n".join([where.tests(), where.binder(FIRST_PAGE), where.colab(FIRST_PAGE), ""])
+    )
     return _once(BLOCK, lambda _: f"{MARK}\n{badges}", text, f"README.md has no {MARK} ... <!-- /badges -->")
 
 
@@ -94,7 +97,7 @@ def lesson(text: str, where: Place | None, name: str) -> str:
     return _once(ARCHIVE, lambda _: f'ARCHIVE = "{archive}"', text, f"{name}.py has no line ARCHIVE = ...")
 
 
-def _once(pattern: re.Pattern[str], new, text: str, otherwise: str) -> str:
+def _once(pattern: re.Pattern[str], new: Callable[[re.Match[str]], str], text: str, otherwise: str) -> str:
     changed, n = pattern.subn(new, text)
     if n != 1:
         raise ValueError(otherwise if n == 0 else f"{otherwise.split()[0]} has {n} times what should be there once")

@@ -9,6 +9,7 @@ A line that `make bench` printed is cut where its columns begin; the first says 
 from __future__ import annotations
 
 import argparse
+import itertools
 import re
 import sys
 from pathlib import Path
@@ -57,7 +58,8 @@ def bench(printed: str) -> str:
     missed = f", {judged.count('MISSED')} missed" if "MISSED" in judged else ""
     rows = "\n".join("| " + " | ".join(line) + " |" for line in lines)
     return f"""\
-Measured on {first[1]}: {first[2]}. {judged.count("met")} of {len(judged)} targets met{missed}. Times are that machine's: look at the ratios.
+Measured on {first[1]}: {first[2]}.
+{judged.count("met")} of {len(judged)} targets met{missed}. Times are that machine's: look at the ratios.
 
 <details><summary>All {len(lines)} lines</summary>
 
@@ -70,20 +72,17 @@ Measured on {first[1]}: {first[2]}. {judged.count("met")} of {len(judged)} targe
 
 
 def cells(line: str, starts: list[int]) -> list[str]:
-    """What, measured, target, verdict. A cell that is too long pushes the next ones to the right, two spaces behind it."""
+    """What, measured, target, verdict. A cell that is too long pushes the next ones to the right, by two spaces."""
     verdict = re.search(r" +(met|MISSED)$", line)
     rest, found = line[: verdict.start()] if verdict else line, []
-    for start, end in zip(starts, [*starts[1:], None], strict=True):
-        width = None if end is None else end - start
-        rest = rest.rstrip() if width is None else rest
-        cut = len(rest) if width is None else width - 2
-        if width is not None and rest[cut : cut + 2].strip():
-            cut = rest.find("  ", cut)
-            cut = len(rest) if cut < 0 else cut
-        found.append(rest[:cut].strip().replace("|", "\\|"))
+    for start, end in itertools.pairwise(starts):
+        cut = rest.find("  ", end - start - 2)
+        cut = len(rest) if cut < 0 else cut
+        found.append(rest[:cut])
         rest = rest[cut + 2 :]
+    shown = [cell.strip().replace("|", "\\|") for cell in (*found, rest)]
     indent = "&nbsp;&nbsp;" if line.startswith("  ") else ""
-    return [indent + found[0], *found[1:], verdict[1] if verdict else ""]
+    return [indent + shown[0], *shown[1:], verdict[1] if verdict else ""]
 
 
 def main() -> int:
