@@ -32,7 +32,7 @@ TITLE = re.compile(rf"\A(# %% \[markdown\]\n# # .*\n)(?:#\n# {MARK}.*\n)?")
 ARCHIVE = re.compile(r'^ARCHIVE = ".*?"', re.MULTILINE)
 UNSET = """\
 There are no badges here yet, since this repository has no public address yet. Until it has one, Binder wants the
-address of your own copy; and a notebook that was opened alone, as on Colab, finds no package, and says so in a sentence.
+address of your own copy; and a notebook that was opened alone, as on Colab, finds no package and says so.
 """
 
 
