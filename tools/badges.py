@@ -22,7 +22,7 @@ from urllib.parse import quote
 if sys.version_info >= (3, 11):
     import tomllib
 else:
-    import tomli as tomllib  # comes with pytest there
+    import tomli as tomllib  # pyright: ignore[reportMissingImports]  # comes with pytest there
 
 ROOT = Path(__file__).resolve().parent.parent
 FIRST_PAGE, WORKFLOW = "notebooks/00_start_here.ipynb", "test.yml"
