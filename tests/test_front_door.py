@@ -10,6 +10,7 @@ import badges
 import pytest
 import readme
 import yaml
+from nbconvert.filters import markdown2html
 
 from tests.test_project import PROJECT, PYTHONS, ROOT, imported, tracked
 
@@ -420,13 +421,13 @@ def test_every_path_at_which_a_badge_points_is_there_and_a_lesson_s_are_its_own(
         assert paths_of(source) - {"environment.yml", "postBuild"} == {f"notebooks/{path.name}"}
 
 
-def test_a_lesson_s_badges_are_in_its_title_cell_and_its_archive_is_that_of_the_same_tag(tmp_path: Path) -> None:
+def test_a_lesson_s_badges_are_shown_in_its_title_cell_and_its_archive_is_that_of_the_same_tag(tmp_path: Path) -> None:
     badges.write(copy_of_the_texts(tmp_path), WHERE)
     for path in (tmp_path / "notebooks" / "source").glob("*.py"):
         head = path.read_text().split("\n\n# %%", 1)[0]
-        assert (
-            head.count("mybinder.org/v2/gh/some-body/req.pool") == head.count("colab.research.google.com/github") == 1
-        )
+        shown = markdown2html("\n".join(line[2:] for line in head.splitlines()[1:]))
+        for host in ("mybinder.org/v2/gh/some-body/req.pool/", "colab.research.google.com/github/some-body/req.pool/"):
+            assert re.search(rf'<a href="https://{host}[^"]*{path.stem}\.ipynb">\s*<img', shown)
         archive = re.search(r'^ARCHIVE = "(.*)"', path.read_text(), re.MULTILINE)[1]
         assert archive == f"https://github.com/some-body/req.pool/archive/refs/tags/v{PROJECT['version']}.tar.gz"
 

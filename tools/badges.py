@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FIRST_PAGE, WORKFLOW = "notebooks/00_start_here.ipynb", "test.yml"
 MARK = "<!-- badges -->"
 BLOCK = re.compile(rf"{MARK}\n.*?(?=<!-- /badges -->)", re.DOTALL)
-TITLE = re.compile(rf"\A(# %% \[markdown\]\n# # .*\n)(?:#\n# {MARK}.*\n)?")
+TITLE = re.compile(rf"\A(# %% \[markdown\]\n# # .*\n)(?:#\n# .*{MARK}\n)?")
 ARCHIVE = re.compile(r'^ARCHIVE = ".*?"', re.MULTILINE)
 UNSET = """\
 There are no badges here yet, since this repository has no public address yet. Until it has one, Binder wants the
@@ -91,7 +91,8 @@ def readme(text: str, where: Place | None) -> str:
 def lesson(text: str, where: Place | None, name: str) -> str:
     """A notebook's source with its badges under the title and the archive in the set-up cell."""
     path = f"notebooks/{name}.ipynb"
-    line = "" if where is None else f"#\n# {MARK} {where.binder(path)} {where.colab(path)}\n"
+    # the mark comes last: Markdown takes a line that begins with a comment for HTML, and shows no badge
+    line = "" if where is None else f"#\n# {where.binder(path)} {where.colab(path)} {MARK}\n"
     archive = "" if where is None else where.archive
     text = _once(TITLE, lambda found: found[1] + line, text, f"{name}.py does not begin with a title")
     return _once(ARCHIVE, lambda _: f'ARCHIVE = "{archive}"', text, f"{name}.py has no line ARCHIVE = ...")
