@@ -72,8 +72,9 @@ def _pictures(case: Case) -> list[widgets.Widget]:
     return parts
 
 
-def to_the_end(yours: Trace, right: Trace) -> list[Trace]:
+def to_the_end(yours: Trace, right: Trace) -> tuple[Trace, Trace]:
     """In step, and the last events of both at the last place: there stands what is wrong, and what would be right."""
     both = (yours, right)
     bodies = in_step(*(Trace(one.first, one.events[:-1]) for one in both))
-    return [Trace(body.first, [*body, *one.events[-1:]]) for body, one in zip(bodies, both, strict=True)]
+    yours, right = (Trace(body.first, [*body, *one.events[-1:]]) for body, one in zip(bodies, both, strict=True))
+    return yours, right

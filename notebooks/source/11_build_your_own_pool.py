@@ -75,7 +75,7 @@ class MyPool:
 
 
 # %% [markdown]
-# **What the check does.** It makes small pools of your class, of one, two and three rows, and plays operations on them: every sequence of one, then of two, and so on up to five; then longer ones by chance. Its own books say what must be so. Your pool chooses the rows, and the books follow: order of reuse, container, helper methods and further attributes are yours.
+# **What the check does.** It makes small pools of your class, of one, two and three rows, and plays operations on them: every sequence of one, then of two, of three, as far as some fourteen hundred sequences go; then longer ones by chance. Its own books say what must be so. Your pool chooses the rows, and the books follow: order of reuse, container, helper methods and further attributes are yours.
 #
 # **What it answers.** The shortest sequence after which something is wrong, one sentence, and two players: your pool on the left, as it should be on the right, in the same steps. Step back, and see how it came about.
 #
@@ -270,7 +270,7 @@ check(MyPool, step=8)
 # %% [markdown]
 # ## The engine on your pool
 #
-# Now the engine of the course runs on it: 2 rows, 22 KV slots, prompts in chunks of 4, the schedule lane one step ahead of the forward lane. Request c decodes; request a is aborted while its second chunk is under way, and that chunk lands late; then b and d come, slots run out, and somebody is retracted and comes again. Every request recites its prompt over and over; on which letters it lands, is up to your rows.
+# Now the engine of the course runs on it: 2 rows, 22 KV slots, prompts in chunks of 4, the schedule lane one step ahead of the forward lane. Request c decodes; request a is aborted while its second chunk is under way, and that chunk lands late; then b and d come, slots run out, and somebody is retracted and comes again. Every request recites its prompt over and over; whether the letters are right, is up to your rows.
 
 # %%
 shown(serve(MyPool))
@@ -292,15 +292,16 @@ run = served(NoResetOnReuse)
 predict("engine_without_reset", outcome=sorted(run.wrong), reveal=run.trace)
 
 # %% [markdown]
-# **And without the padding row?** Row 0 is a request's, and the dummies of every decode step write a cell there. Step on to the first letter that is wrong.
+# **And without the padding row?** Row 0 is a request's, and the dummies of every decode step write a cell there. Here is the first letter that is wrong; step back to see who wrote to row 0.
 
 # %%
-from reqpool.lab import side_by_side
+from reqpool.parts import side_by_side
 from reqpool.scenarios.together import in_step
 
 without_padding = serve(NoPaddingRow)
 pair = in_step(without_padding.case.yours, without_padding.case.right)
-side_by_side(*pair, ("row 0 is a request's", "row 0 is the padding row"))
+first_wrong = next(k for k, event in enumerate(pair[0], start=1) if "wrong)" in event.text)
+side_by_side(*pair, ("row 0 is a request's", "row 0 is the padding row"), step=first_wrong)
 
 # %%
 print(without_padding.sentence)

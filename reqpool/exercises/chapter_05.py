@@ -12,11 +12,12 @@ from reqpool.exercises import guard
 from reqpool.exercises.chapter_04 import odd_settings, up_to_step
 from reqpool.exercises.exercise import Case, Exercise, by_operations
 from reqpool.exercises.search import Wrong
-from reqpool.exercises.telling import Text, differing, listener, tell_texts
+from reqpool.exercises.telling import Text, differing, tell_texts
 from reqpool.exercises.values import difference, plain
 from reqpool.pool import Req, ReqToTokenPool
 from reqpool.scenarios.experiments import LANDINGS, LateRun, late
 from reqpool.scenarios.letters import Letters
+from reqpool.serving.requests import no_fact
 from reqpool.trace import Trace
 
 # ---- A and B: rows change hands while a step is under way ------------------------------------------------------------
@@ -72,6 +73,8 @@ class Takeovers:
         start: rows, how many requests run already, and how often every row was handed out before.
     """
 
+    emit: Callable[..., None] = staticmethod(no_fact)
+
     def __init__(self, reset: Reset, may_land: MayLand, start: tuple[int, int, int]) -> None:
         size, running, generation = start
         self.pool, self.may_land = Handed(size, right_reset), right_may_land
@@ -110,7 +113,7 @@ class Takeovers:
         self.running.remove(one)
         self.gone.append(one)
         self.pool.free(one)
-        listener(self.pool)("retract", rid=one.rid, rows=[one.row], text=f"request {one.rid}'s last step is under way")
+        self.emit("retract", rid=one.rid, rows=[one.row], text=f"request {one.rid}'s last step is under way")
 
     # ---- a step: rows, then cells, then K, V and lengths ---------------------------------------------------------
 
@@ -196,9 +199,9 @@ class Takeovers:
         if lands:
             for lens in (self.pool.verified_lens, self.pool.alloced_lens, self.pool.alloced_lens_cpu):
                 lens[one.row] += CHUNK
-            listener(self.pool)("late_write", rid=one.rid, rows=[one.row])
+            self.emit("late_write", rid=one.rid, rows=[one.row])
         else:
-            listener(self.pool)("note", rid=one.rid, rows=[one.row], text=f"request {one.rid}'s late step is dropped")
+            self.emit("note", rid=one.rid, rows=[one.row], text=f"request {one.rid}'s late step is dropped")
         self.tell()
         if odd:
             raise Wrong(f"{odd}{self.harm()}", self.wrong_cells() or [(one.row, 0)])
@@ -214,7 +217,7 @@ class Takeovers:
 
     def tell(self) -> None:
         if self.running:
-            tell_texts(self.pool, "everybody recites its text through its row", self.texts())
+            tell_texts(self.emit, "everybody recites its text through its row", self.texts())
 
     def harm(self) -> str:
         """Who is the first to recite something else than it wrote, and what."""
@@ -336,14 +339,14 @@ def breaks_the_reset(function: Callable[..., Any]) -> Case | None:
         why = "`free` zeroed" if landing == 0 else "the row was free, and b's `alloc` zeroed"
         saved = zeroed(reset_only.trace, reset_only.row)
         return Case(f"Nobody recites wrongly: {why} what had landed.", num_steps(saved), saved)
-    pair = tuple(up_to_step(run.trace, heard(reset_only)) for run in (reset_only, checked))
+    yours, right = (up_to_step(run.trace, heard(reset_only)) for run in (reset_only, checked))
     letter = reset_only.wrong["b"][0]
     said = f"`{reset_only.recited['b'][letter]}` instead of `{reset_only.expected['b'][letter]}`"
     others = " c recites wrongly, too." if "c" in reset_only.wrong else ""
     sentence = (
         f"The reset does not save this landing, but b, which has the row, recites {said}: wanted c alone.{others}"
     )
-    return Case(sentence, num_steps(pair[0]), *pair)
+    return Case(sentence, num_steps(yours), yours, right)
 
 
 def zeroed(trace: Trace, row: int) -> Trace:

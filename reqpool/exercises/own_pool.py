@@ -126,7 +126,7 @@ def _new_pool(learner: FreshPools, sentence: str) -> Trace | None:
     if any(each.dtype != torch.int32 for each in (table, *lengths)):
         return None
     with record(OwnPool(own, *STARTS[0], padding_row=None)) as trace:
-        trace.emit("note", text=sentence)
+        trace.emit("note", text=sentence.removeprefix("At once: ").replace("`", ""))
     return trace
 
 
@@ -144,7 +144,7 @@ class FreshPools:
             (base, name, copy.deepcopy(value))
             for base in own
             for name, value in vars(base).items()
-            if isinstance(value, SHARED)
+            if isinstance(value, SHARED) and not name.startswith("__")
         ]
         self._defaults = [
             (part, copy.deepcopy(part.__defaults__))

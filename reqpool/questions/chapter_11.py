@@ -42,7 +42,7 @@ QUIZ = (
             "yes: what is written twice is wasted": "No: the two writes answer two questions. One says that nobody is "
             "here, the other that a newcomer begins at 0.",
             "no: a free row with a length looks like tokens that somebody has lost": "Yes: chapter 05's idle check "
-            "would warn. And at the next alloc a late write could no longer be told from it.",
+            "would warn of every row that was ever used, and a real leak would not be seen among them.",
         },
     ),
     QuizQuestion(
@@ -53,8 +53,8 @@ QUIZ = (
             "believe that theirs is still their own.",
             "when one of them is freed or goes on, in a row that somebody else has by then": "Yes: it puts a row on "
             "the list that is not its own, or writes over the newcomer's tokens.",
-            "never: an engine that clears its pool has stopped": "No: it goes on after a flush, with requests that "
-            "came before it and were not told.",
+            "never: an engine that clears its pool has stopped": "No: it is called in order to go on. "
+            "Requests that came before it may still be there, and name their rows.",
         },
     ),
 )

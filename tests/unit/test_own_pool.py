@@ -114,8 +114,18 @@ def test_the_solution_that_is_shown_is_the_cell_that_was_judged() -> None:
         assert step.name == "MyPool"
 
 
-@pytest.mark.parametrize("step", NUMBERS)
-@pytest.mark.parametrize("pool", UNUSUAL_POOLS, ids=lambda pool: pool.name)
+PLAYED_ANYWAY = (6, 7)  # their operations and laws are all in step 8 again: a few pools are enough there
+
+
+@pytest.mark.parametrize(
+    ("pool", "step"),
+    [
+        pytest.param(pool, step, id=f"{pool.name}-{step}")
+        for at, pool in enumerate(UNUSUAL_POOLS)
+        for step in NUMBERS
+        if step not in PLAYED_ANYWAY or at % 6 == 0
+    ],
+)
 def test_a_right_class_that_looks_unlike_ours_is_accepted_at_each_step(pool: UnusualPool, step: int) -> None:
     verdict = verdict_on(pool.made(), step)
     assert verdict.state == "right", verdict.sentence
@@ -125,9 +135,8 @@ def test_there_are_twelve_that_look_unlike_ours() -> None:
     assert len({pool.name for pool in UNUSUAL_POOLS}) == len(UNUSUAL_POOLS) >= 12
 
 
-@pytest.mark.parametrize("step", NUMBERS)
-def test_our_own_pool_is_accepted_at_each_step(step: int) -> None:
-    assert verdict_on(ReqToTokenPool, step).state == "right"
+def test_our_own_pool_is_accepted() -> None:
+    assert verdict_on(ReqToTokenPool, 8).state == "right"
 
 
 BREAKS = {
@@ -144,8 +153,11 @@ BREAKS = {
 @pytest.mark.parametrize("faulty", FAULTY_POOLS, ids=lambda pool: pool.__name__)
 def test_a_faulty_pool_is_rejected_from_the_step_on_whose_law_it_breaks(faulty: type) -> None:
     first = BREAKS[faulty]
-    rejected = [step for step in NUMBERS if verdict_on(faulty, step).state == "wrong"]
-    assert rejected == ([] if first is None else list(range(first, 9)))
+    if first is None:
+        assert verdict_on(faulty, 8).state == "right"
+        return
+    assert {verdict_on(faulty, step).state for step in NUMBERS if step >= first} == {"wrong"}
+    assert first == 1 or verdict_on(faulty, first - 1).state == "right"
 
 
 def mutant(*edits: tuple[str, str]) -> type:
