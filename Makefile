@@ -14,7 +14,7 @@ allow_root = $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab test test-colab notebooks figures bench fmt clean
+.PHONY: help lab test test-colab notebooks figures bench badges fmt clean
 
 help:
 	@echo "make lab        open the course in JupyterLab     LAB_ARGS=\"--no-browser --port=8899\"  PIP_ARGS=\"...\""
@@ -23,6 +23,7 @@ help:
 	@echo "make notebooks  build notebooks/*.ipynb from notebooks/source/*.py"
 	@echo "make figures    build the pictures in figures/"
 	@echo "make bench      measure: one table of times and ratios"
+	@echo "make badges     write the badges, from [project.urls] in pyproject.toml"
 	@echo "make fmt        format the code and mend what the linter can mend"
 	@echo "make clean      remove .venv and caches"
 	@echo "PYTHON=python3.12 chooses the interpreter that .venv is made from (now: $(PYTHON))."
@@ -49,6 +50,10 @@ figures: $(VENV)/.test
 
 bench: $(VENV)/.test
 	$(python) tools/bench.py
+
+badges: $(VENV)/.test
+	$(python) tools/badges.py
+	$(python) tools/build_notebooks.py
 
 fmt: $(VENV)/.test
 	$(python) -m ruff format .
