@@ -153,6 +153,7 @@ def told(build: Build, start: Any, moves: Sequence[Move]) -> tuple[Trace | None,
     except (Wrong, Raised, Stopped) as error:
         return None, as_wrong(error)
     with record(world.pool) as trace:
+        world.emit = trace.emit
         try:
             for step, move in enumerate(moves, start=1):
                 trace.step = step

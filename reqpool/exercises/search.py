@@ -36,6 +36,7 @@ class World(Protocol):
     """A small pool in which the learner's code is at work, and our own books on what should be."""
 
     pool: Any  # what is recorded when a case is shown
+    emit: Callable[..., None]  # `Trace.emit` while a case is recorded: for what no call shows. No need to have one
 
     def moves(self) -> Sequence[Move]:
         """What can be done next, always in the same order."""

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import textwrap
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import ipywidgets as widgets
 import pytest
 
-from reqpool import Req, ReqToTokenPool, notebook, scenarios
+from reqpool import ReqToTokenPool, notebook, scenarios
 from reqpool.faulty import FreedTwice
 from reqpool.notebook import Failure, against, check, exercise, prose, source
 from reqpool.player import Player
@@ -209,106 +208,3 @@ def test_check_of_something_else_names_the_exercises() -> None:
 
     with pytest.raises(ValueError, match=r"no exercise 'triple' here \(known: double\)"):
         check(triple)
-
-
-# ---- the exercises of the chapters: their own solutions are right --------------------------------------------------
-
-
-class Notebook:
-    """A chapter run as a plain script, up to where exercises are defined."""
-
-    def __init__(self, path: Path) -> None:
-        self.space: dict[str, object] = {"__name__": "chapter"}
-        self.solutions: dict[str, str] = {}
-        real = notebook.exercise
-
-        def remember(name: str, task: str, judge: object, hints: object, solution: str, praise: str = "") -> object:
-            self.solutions[name] = solution
-            return real(name, task, judge, hints, solution, praise)
-
-        notebook.exercise = remember
-        try:
-            for cell in path.read_text().split("\n# %%"):
-                if not cell.startswith(" [markdown]") and "setup" not in cell.splitlines()[0]:
-                    exec(compile("\n".join(cell.splitlines()[1:]), path.name, "exec"), self.space)
-        finally:
-            notebook.exercise = real
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
-def test_the_solutions_of_a_chapter_pass_its_own_checks(path: Path) -> None:
-    chapter = Notebook(path)
-    assert len(chapter.solutions) == 3
-    for name, solution in chapter.solutions.items():
-        assert "Not attempted" in told(check(chapter.space[name]))
-        exec(textwrap.dedent(solution), chapter.space)
-        assert "Right." in told(check(chapter.space[name])), name
-
-
-def freed_once(pool: ReqToTokenPool) -> None:
-    pool.free_rows(pool.alloc_rows(1))
-    pool.alloc_rows(2)
-
-
-def never_taken(pool: ReqToTokenPool) -> None:
-    pool.free_rows(1)
-    pool.alloc([Req("x"), Req("y")])
-    pool.alloc([Req("z")])
-
-
-def handed_out_to_one(pool: ReqToTokenPool) -> None:
-    pool.free_rows(pool.alloc_rows(1))
-    pool.free_rows(1)
-    pool.alloc([Req("x"), Req("y")])
-
-
-def by_count(pool: ReqToTokenPool) -> None:
-    pool.free_rows(pool.alloc_rows(1))
-    pool.free_rows(1)
-    for _ in range(3):
-        pool.alloc_rows(1)
-
-
-def the_first_holder_again(pool: ReqToTokenPool) -> None:
-    pool.free_rows(pool.alloc_rows(1))
-    pool.alloc([Req("x"), Req("y")])
-    pool.free_rows(1)
-    pool.alloc([Req("z")])
-
-
-def rightly_freed_in_between(pool: ReqToTokenPool) -> None:
-    pool.free_rows(pool.alloc_rows(1))
-    pool.alloc_rows(2)
-    pool.free_rows(1)
-    pool.free_rows(1)
-    pool.alloc_rows(2)
-
-
-@pytest.mark.parametrize(
-    ("calls", "verdict"),
-    [
-        (freed_once, "no row is given back a second time"),
-        (never_taken, "no second free"),
-        (handed_out_to_one, "not handed out to two"),
-        (by_count, "Right."),
-        (the_first_holder_again, "Right."),
-        (rightly_freed_in_between, "Right."),
-    ],
-)
-def test_chapter_02_praises_a_second_free_and_two_owners_and_nothing_less(calls, verdict: str) -> None:
-    Notebook(next(path for path in SOURCES if path.stem.startswith("02")))
-
-    def break_it(pool: ReqToTokenPool) -> None:
-        calls(pool)
-
-    assert verdict in told(check(break_it))
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
-def test_no_exercise_is_passed_by_an_answer_that_ignores_the_question(path: Path) -> None:
-    chapter = Notebook(path)
-    for name in chapter.solutions:
-        for answer in (None, 0, [], True, (), "", ("a", "bb")):
-            function = eval(f"lambda *args: {answer!r}")
-            function.__name__ = name
-            assert "Right." not in told(check(function)), f"{name} accepts {answer!r}"
