@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from coursesite.pages import Chapter, chapter, front_picture, render
@@ -19,9 +20,9 @@ ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS, SITE = ROOT / "notebooks", ROOT / "site"
 
 
-def build(executed: Iterable[Executed], out: Path) -> list[Path]:
+def build(notebooks: Iterable[Executed], out: Path) -> list[Path]:
     """Write the pages of these chapters to a folder that is made anew; the paths of what was written."""
-    chapters = [chapter(one, NOTEBOOKS) for one in executed]
+    chapters = [chapter(one, NOTEBOOKS) for one in notebooks]
     pages = render(chapters)
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
@@ -41,12 +42,15 @@ def pictures(chapters: Iterable[Chapter]) -> dict[str, Path]:
     return found
 
 
+def executed() -> list[Executed]:
+    """Every notebook after a run, two at a time: most of it is waiting for PyTorch to be there."""
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        return list(pool.map(execute, sorted(NOTEBOOKS.glob("*.ipynb"))))
+
+
 def main() -> None:
-    executed = []
-    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
-        print(f"running {path.name}", flush=True)
-        executed.append(execute(path))
-    written = build(executed, SITE)
+    print("running the notebooks, which takes a minute", flush=True)
+    written = build(executed(), SITE)
     for path in written:
         print(f"site/{path.relative_to(SITE)}: {path.stat().st_size:,} bytes")
     print(f"open {SITE / 'index.html'}")

@@ -5,11 +5,9 @@ JSON: by the question's model id its answers, each with its verdict, and the ids
 """
 
 import gc
-import itertools
 import json
 
 from reqpool.parts import prose
-from reqpool.player import Player
 from reqpool.questions import Question
 from reqpool.questions.answering import Choices
 
@@ -18,13 +16,8 @@ def answers_of(answering):
     """(what the page calls it, the answer, its words): of words or of cells."""
     if isinstance(answering, Choices):
         return [(str(number), word, prose(word)) for number, (_, word) in enumerate(answering.options)]
-    rows, positions = table_of(answering).first.table.shape
-    return [(f"{row},{position}", (row, position), "") for row, position in itertools.product(range(rows), range(positions))]
-
-
-def table_of(answering):
-    player = getattr(answering, "player", None) or answering.children[0]
-    return player.trace
+    rows, positions = answering.player.trace.first.table.shape
+    return [(f"{row},{position}", (row, position), "") for row in range(rows) for position in range(positions)]
 
 
 def told(question):
@@ -35,10 +28,7 @@ def told(question):
         below = below or opened  # the same for every answer
     asked = {"action": question.button.description, "answers": verdicts, "opened": [one.model_id for one in below]}
     if not isinstance(question.answering, Choices):
-        asked["outcome"] = list(question.outcome)
-        if not hasattr(question.answering, "player"):  # a framed player, which is a page of its own
-            table = table_of(question.answering)
-            asked["table"] = Player(table, step=len(table)).model_id
+        asked["cell"] = {"player": question.answering.player.model_id, "outcome": list(question.outcome)}
     return asked
 
 

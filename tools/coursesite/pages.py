@@ -14,6 +14,7 @@ from typing import Any
 import jinja2
 from bs4 import BeautifulSoup, Tag
 from nbconvert import HTMLExporter
+from nbconvert.filters import markdown2html
 from pygments.formatters import HtmlFormatter
 from pygments.token import STANDARD_TYPES
 
@@ -27,7 +28,9 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 VIEW = "application/vnd.jupyter.widget-view+json"
 CODE_STYLES = ("default", "github-dark")  # of Pygments: for light and for dark pages
-CHECKED = '<p class="hint">An answer is examined in a live notebook: <a href="index.html#live">how to run it live</a>.</p>'
+CHECKED = (
+    '<p class="hint">An answer is examined in a live notebook: <a href="index.html#live">how to run it live</a>.</p>'
+)
 
 
 @dataclass
@@ -73,7 +76,9 @@ def chapter(executed: Executed, folder: Path) -> Chapter:
         pictures=pictures(soup, folder),
         article=str(soup),
         title=title,
-        contents=[(str(head["id"]), head.get_text()) for head in soup.find_all("h2") if not head.find_parent("details")],
+        contents=[
+            (str(head["id"]), head.get_text()) for head in soup.find_all("h2") if not head.find_parent("details")
+        ],
         able=[item.decode_contents().rstrip(",. \n") for item in able.find_all("li")] if able else [],
         minutes=minutes and minutes[1],
     )
@@ -161,7 +166,9 @@ def pictures(soup: BeautifulSoup, folder: Path) -> dict[str, Path]:
 def render(chapters: Sequence[Chapter]) -> dict[str, str]:
     """Every page of the site, by its file name."""
     loader = jinja2.FileSystemLoader(HERE / "templates")
-    environment = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    environment = jinja2.Environment(
+        loader=loader, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
     shared = {"css": sheet(), "js": script(), "chapters": chapters, "version": version(), "repository": repository()}
     pages = {}
     for before, one, after in zip([None, *chapters[:-1]], chapters, [*chapters[1:], None], strict=True):
@@ -212,11 +219,12 @@ def repository() -> str | None:
 
 def front_picture() -> dict[str, Any] | None:
     """The README's first picture, with its sentence; in place of an animation its still, where motion is unwelcome."""
-    found = re.search(r"!\[([^\]]+)\]\((figures/[\w.]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
-    if not found:
+    readme = BeautifulSoup(markdown2html((ROOT / "README.md").read_text(encoding="utf-8")), "html.parser")
+    image = next((one for one in readme.find_all("img") if (ROOT / str(one["src"])).is_file()), None)
+    if image is None:
         return None
-    says, name = found.groups()
-    still = Path(name).with_suffix(".svg").as_posix()
-    content = (ROOT / name).read_bytes()
-    size = struct.unpack("<HH", content[6:10]) if name.endswith(".gif") else None
-    return {"name": name, "says": says, "size": size, "still": still if size and (ROOT / still).exists() else None}
+    name, still = str(image["src"]), Path(str(image["src"])).with_suffix(".svg").as_posix()
+    if not name.endswith(".gif"):
+        return {"name": name, "says": image["alt"], "size": None, "still": None}
+    size = struct.unpack("<HH", (ROOT / name).read_bytes()[6:10])
+    return {"name": name, "says": image["alt"], "size": size, "still": still if (ROOT / still).is_file() else None}

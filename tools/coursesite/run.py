@@ -63,6 +63,6 @@ def execute(path: Path) -> Executed:
 
 
 def environment() -> dict[str, str]:
-    """The package of this repository, whatever else is installed."""
+    """The package of this repository, whatever else is installed; players as widgets, whose state is kept."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "REQPOOL_STATIC": ""}

@@ -37,20 +37,21 @@
 
   // ---- questions: an answer counts once it is committed, and what opens then was not in sight before ----
 
-  const waiting = (form) => (form.querySelector("[data-asks]") ? "Choose a cell of the table first." : "Choose an answer first.");
+  /** The table in which a cell is to be picked, if that is what is asked, and the cell that is right. */
+  function tableOf(form) {
+    const place = form.querySelector("[data-asks]");
+    return place && { right: place.dataset.asks.split(",").map(Number), asks: players.get(place.firstElementChild).player.question };
+  }
 
   function answerOf(form) {
-    const asks = form.querySelector("[data-asks] > *");
-    if (asks) return players.get(asks).player.question.state.picked.join(",");
-    return [...new FormData(form).values()].join(",");
+    const table = tableOf(form);
+    return table ? table.asks.state.picked.join(",") : form.querySelector(".ways input:checked")?.value;
   }
 
   function lock(form) {
-    for (const input of form.querySelectorAll(".ways > label :is(input, select)")) input.disabled = true;
-    const asks = form.querySelector("[data-asks]");
-    if (!asks) return;
-    const { question } = players.get(asks.firstElementChild).player;
-    question.update({ ...question.state, pick: false, mark: asks.dataset.asks.split(",").map(Number) });
+    for (const input of form.querySelectorAll(".ways > label input")) input.disabled = true;
+    const table = tableOf(form);
+    table?.asks.update({ ...table.asks.state, pick: false, mark: table.right });
   }
 
   function commit(form) {
@@ -58,7 +59,7 @@
     const answer = answerOf(form);
     const verdict = form.querySelector(`template[data-answer="${answer}"]`);
     const told = form.querySelector(".told");
-    if (!verdict) return (told.textContent = waiting(form));
+    if (!verdict) return (told.textContent = `Choose ${tableOf(form) ? "a cell of the table" : "an answer"} first.`);
     lock(form);
     form.setAttribute("data-committed", answer);
     form.querySelector("button[type=submit]").textContent = "Committed";

@@ -25,7 +25,7 @@ PLAYER = '<div data-tape="{tape}" data-options="{options}">This player needs a b
 SETTINGS = """\
 <div class="settings">
 <dl>{items}</dl>
-<p>This experiment is shown with these settings. To change them you need a kernel: <a href="index.html#live">how to run it live</a>.</p>
+<p>Shown with these settings. To change them you need a kernel: <a href="index.html#live">how to run it live</a>.</p>
 </div>
 """
 QUESTION = """\
@@ -104,14 +104,13 @@ class Page:
 
     def _question(self, model_id: str) -> str:
         _, state = self._model(model_id)
-        asked, (words, answering, *_) = self.questions[model_id], self._children(state)
+        asked, words = self.questions[model_id], self._children(state)[0]
         self.num_questions += 1
-        cell = "outcome" in asked
         return QUESTION.format(
             name=f"question{self.num_questions}",
-            role="group" if cell else "radiogroup",
+            role="group" if "cell" in asked else "radiogroup",
             text=text(self._model(words)[1]),
-            answering=self._cells(asked, answering) if cell else self._choices(asked),
+            answering=self._table(**asked["cell"]) if "cell" in asked else self._choices(asked),
             action=escape(asked["action"]),
             templates="\n".join(self._templates(asked)),
         )
@@ -121,25 +120,14 @@ class Page:
         radio = '<label><input type="radio" name="{}" value="{}"> <span>{}</span></label>'
         return "\n".join(radio.format(name, one["key"], one["words"]) for one in asked["answers"])
 
-    def _cells(self, asked: Model, answering: str) -> str:
-        """The table, whose player asks for a cell; one that cannot has two lists below it."""
-        if "table" not in asked:
-            table = next(c for c in self._children(self._model(answering)[1]) if "tape" in self._model(c)[1])
-            return f'<div data-asks="{",".join(map(str, asked["outcome"]))}">{self.view(table)}</div>'
-        cells = [one["key"].split(",") for one in asked["answers"]]
-        rows, positions = (dict.fromkeys(numbers) for numbers in zip(*cells, strict=True))
-        return self.view(asked["table"]) + numbers("row", rows) + numbers("position", positions)
+    def _table(self, player: str, outcome: Sequence[int]) -> str:
+        return f'<div data-asks="{",".join(map(str, outcome))}">{self.view(player)}</div>'
 
     def _templates(self, asked: Model) -> Iterable[str]:
         for one in asked["answers"]:
             yield f'<template data-answer="{escape(one["key"])}">{one["verdict"]}</template>'
         if opened := "\n".join(map(self.view, asked["opened"])):
             yield f"<template data-opened>{opened}</template>"
-
-
-def numbers(name: str, offered: Iterable[str]) -> str:
-    options = "".join(f"<option>{number}</option>" for number in offered)
-    return f'\n<label class="number">{name} <select name="{name}"><option value="">choose</option>{options}</select></label>'
 
 
 def text(state: Model) -> str:
@@ -150,7 +138,8 @@ def text(state: Model) -> str:
 
 def settings(controls: Sequence[tuple[str, Model]]) -> str:
     items = "".join(
-        f"<div><dt>{escape(state['description'])}</dt><dd>{escape(value(name, state))}</dd></div>" for name, state in controls
+        f"<div><dt>{escape(state['description'])}</dt><dd>{escape(value(name, state))}</dd></div>"
+        for name, state in controls
     )
     return SETTINGS.format(items=items)
 
