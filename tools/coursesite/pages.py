@@ -141,7 +141,9 @@ def links(soup: BeautifulSoup) -> None:
 
 
 def tables(soup: BeautifulSoup) -> None:
-    """A table that is too wide scrolls, and the page around it does not."""
+    """A table that is too wide scrolls, and the page around it does not; an empty corner is the head of nothing."""
+    for head in soup.find_all("th", string=""):
+        head.name = "td"
     for table in soup.find_all("table"):
         if table.find_parent(["template", "table"]) or table.get("role") == "presentation":
             continue
