@@ -1,5 +1,6 @@
 """The site that `make site` writes, opened from the disk with the network cut: all chapters, as they are."""
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 import build_site
 import pytest
 from bs4 import BeautifulSoup
-from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Route
+from playwright.sync_api import ConsoleMessage, Locator, Page, Route
 
 PAGES = ["index", *sorted(path.stem for path in build_site.NOTEBOOKS.glob("*.ipynb"))]
 LARGEST = 3_000_000
@@ -87,10 +88,11 @@ def commit_all(page: Page) -> None:
 def players(page: Page) -> list[dict]:
     """Those with something to play; a question's table stays where it is."""
     return page.evaluate(
-        """() => [...document.querySelectorAll('.reqpool-player:not([data-pick])')].map((p) => ({
-            step: Number(p.dataset.step), last: Number(p.dataset.lastStep), playing: p.dataset.playing,
-            group: JSON.parse(p.dataset.options).group, start: JSON.parse(p.dataset.options).step, theme: p.dataset.theme,
-        }))"""
+        """() => [...document.querySelectorAll('.reqpool-player:not([data-pick])')].map(({ dataset }) => {
+            const { group, step: start } = JSON.parse(dataset.options);
+            const { theme, playing } = dataset;
+            return { step: Number(dataset.step), last: Number(dataset.lastStep), playing, theme, group, start };
+        })"""
     )
 
 
@@ -294,7 +296,7 @@ def test_landmarks_and_headings_are_those_of_a_page(site: Path, name: str) -> No
     assert page.title.get_text()
     assert page.body.find("a")["href"] == f"#{page.main['id']}"
     levels = [int(head.name[1]) for head in page.main.find_all(re.compile("^h[1-6]$"))]
-    assert all(lower - upper <= 1 for upper, lower in zip(levels, levels[1:], strict=False))
+    assert all(lower - upper <= 1 for upper, lower in itertools.pairwise(levels))
     ids = [one["id"] for one in page.find_all(id=True) if not one.find_parent("svg") and one.name != "svg"]
     assert len(ids) == len(set(ids))
     assert all(image.get("alt") for image in page.find_all("img"))

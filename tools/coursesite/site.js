@@ -82,7 +82,8 @@
       else target.removeAttribute("tabindex");
     }
   });
-  for (const element of document.querySelectorAll("pre, .scrolls, .text [style*='overflow-x']")) scrollers.observe(element);
+  const wide = "pre, .scrolls, .text [style*='overflow-x'], figure, p:has(> img), .text div:has(> svg)";
+  for (const element of document.querySelectorAll(wide)) scrollers.observe(element);
 
   // ---- on paper: light, and each player at the step that the course shows ----
 
