@@ -18,6 +18,7 @@ from reqpool.exercises.catalogue import find
 from reqpool.exercises.exercise import Case, Verdict, examine
 from reqpool.parts import BAD, GOOD, QUIET, at_the_end, note, prose, side_by_side, text_box
 from reqpool.scenarios.together import in_step
+from reqpool.trace import Trace
 
 COLOURS = {"right": GOOD, "wrong": BAD, "not attempted": QUIET}
 HEADS = {"right": "Right.", "wrong": "Not yet.", "not attempted": "Not attempted so far:"}
@@ -62,11 +63,18 @@ def shown(verdict: Verdict) -> widgets.VBox:
 def _pictures(case: Case) -> list[widgets.Widget]:
     parts: list[widgets.Widget] = []
     if case.yours and case.right:
-        pair = in_step(case.yours, case.right)
+        pair = to_the_end(case.yours, case.right)
         parts.append(side_by_side(*pair, ("with yours", "as it should be"), step=len(pair[0])))
-    elif case.yours or case.right:
-        parts += [text_box(f"<strong>{'with yours' if case.yours else 'as it should be'}</strong>")]
-        parts += [at_the_end(case.yours or case.right)]
+    elif one := case.yours or case.right:
+        parts += [text_box(f"<strong>{'with yours' if case.yours else 'as it should be'}</strong>"), at_the_end(one)]
     if case.printed:
         parts.append(text_box(f"Your code printed:<pre>{escape(case.printed)}</pre>"))
     return parts
+
+
+def to_the_end(yours: Trace, right: Trace) -> tuple[Trace, Trace]:
+    """In step, and the last events of both at the last place: there stands what is wrong, and what would be right."""
+    both = (yours, right)
+    bodies = in_step(*(Trace(one.first, one.events[:-1]) for one in both))
+    yours, right = (Trace(body.first, [*body, *one.events[-1:]]) for body, one in zip(bodies, both, strict=True))
+    return yours, right

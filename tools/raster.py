@@ -144,7 +144,7 @@ def palette(frames: Sequence[Image.Image], most: int = 96, apart: int = 24) -> n
     counts: Counter[tuple[int, ...]] = Counter()
     for frame in frames:
         counts.update(_counted(frame))
-    chosen = [rgb for colour in THEME if (rgb := ImageColor.getrgb(colour)) in counts]
+    chosen: list[tuple[int, ...]] = [rgb for colour in THEME if (rgb := ImageColor.getrgb(colour)) in counts]
     for colour in sorted(counts, key=lambda one: (-counts[one], one)):
         if all(sum(abs(a - b) for a, b in zip(colour, other, strict=True)) >= apart for other in chosen):
             chosen.append(colour)
@@ -157,7 +157,7 @@ def _counted(frame: Image.Image) -> dict[tuple[int, ...], int]:
     found = frame.getcolors(MANY)
     if found is None:
         raise ValueError(f"a frame has more than {MANY} colours: it was not drawn from a scene")
-    return {colour: count for count, colour in found}
+    return {colour: count for count, colour in found if isinstance(colour, tuple)}  # numbers: not in an RGB frame
 
 
 def _indexed(frame: Image.Image, colours: np.ndarray, nearest: np.ndarray) -> Image.Image:

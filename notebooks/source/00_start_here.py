@@ -60,7 +60,15 @@ setup()
 # ## The picture
 #
 # **A request holds a row. A position in the row is one of its tokens. The cell says in which slot of the KV cache the K and V of that token lie.**
-# Engines call this table `req_to_token`. Point at a cell: its slot lights up below, and the line under the table says what is what.
+# Engines call this table `req_to_token`.
+
+# %%
+from reqpool.notebook import figure
+
+figure("path.svg")
+
+# %% [markdown]
+# The same, as a recorded story that you can step through. Point at a cell: its slot lights up below, and the line under the table says what is what.
 #
 # The two numbers at the end of a row are its lengths, **verified / alloced**: for how many tokens K and V are *known good*, and for how many a slot is *reserved*. In this story nobody reports that K and V are there, so the first stays 0; chapter 01 has both.
 

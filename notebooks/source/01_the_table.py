@@ -56,9 +56,12 @@ setup()
 # %% [markdown]
 # ## The picture
 #
-# ![The table req_to_token with three requests: row 0 is the padding row, rows 1 to 3 belong to requests a, b and c, row 4 is free and keeps old slots, struck through. Row 1, position 2 says 9: an arrow leads from that cell to slot 9 of the KV slots, of which slot 0 is the dummy slot.](../figures/table.svg)
-#
 # **One row per request, one position per token, and in each cell the slot of that token. What a row's cells say counts up to the row's length, and not beyond.**
+
+# %%
+from reqpool.notebook import figure
+
+figure("table.svg")
 
 # %% [markdown]
 # ## Worked example: one table, read aloud
@@ -188,6 +191,25 @@ assert f"{num_bytes / 2**30:.2f}" == "80.04"  # what the issue's message says, t
 # %% [markdown]
 # The report names the amount, not the tensor. That it was this table is *inferred*, from these two numbers alone; they fit to the last printed digit.
 #
+# **How much of such a table says anything?** 4,096 rows for a context of 131,072: too many cells to draw, so here is a map of it. Say that every row is taken, and every request has 1,000 tokens, which is a busy day:
+
+# %%
+from IPython.display import HTML
+
+from reqpool.player import table_map
+
+lengths = dict.fromkeys(range(1, 4_096 + 1), 1_000)
+HTML(table_map(4_096 + 1, 131_072 + 4, lengths))
+
+# %% [markdown]
+# Of the table's 2 GiB, 16 MB hold slots of somebody's tokens. It costs no time: `alloc`, `append` and `free` touch no more than their own rows. What it costs is memory, all at once, from the start.
+
+# %%
+live, cells = sum(lengths.values()), (4_096 + 1) * (131_072 + 4)
+assert round(cells * 4 / 2**30, 1) == 2.0 and round(live * 4 / 10**6) == 16
+f"{live / cells:.2%} of the cells are live"
+
+# %% [markdown]
 # And there is a second trap. A kernel that finds a cell by one flat number, row × width + position, needs more than int32 for it:
 
 # %%

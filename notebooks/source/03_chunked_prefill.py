@@ -469,5 +469,11 @@ assert time_to_first_token(prefill_steps(8192, 64, 8)) == 4 * time_to_first_toke
 # ## Summary
 #
 # A long prompt goes in chunks so that others need not wait for it. All its chunks stand in one row: `alloc` lets a request keep its row while the counter or the committed length says that it goes on, and each half is 0 somewhere. Who gives the row back between two chunks loses what stood there, or lets a forward step read somebody else's slots.
-#
-# Words: [chapter 00](00_start_here.ipynb#Words). **Next:** chapter 04, *The padding row*: what a batch of fixed size does with its empty places.
+
+# %%
+from reqpool.notebook import figure
+
+figure("chunked_prefill.gif")
+
+# %% [markdown]
+# Words: [chapter 00](00_start_here.ipynb#Words). **Next:** [04 · The padding row](04_padding_row.ipynb): what a batch of fixed size does with its empty places.

@@ -97,7 +97,7 @@ class RowsComeBack:
     def play(self, move: Any) -> None:
         kind, what = move
         if kind == "take":
-            self.out += self.pool.alloc_rows(what)
+            self.out += self.pool.alloc_rows(what) or []  # by the books as many are free
             del self.free[:what]
             return
         before = list(self.free)

@@ -11,7 +11,7 @@ from reqpool.exercises.exercise import Case, Exercise, by_operations
 from reqpool.exercises.guard import Raised, Stopped
 from reqpool.exercises.search import Wrong, as_wrong
 from reqpool.exercises.values import difference, plain, same, shortened
-from reqpool.pool import Req, ReqToTokenPool
+from reqpool.pool import Req, ReqToTokenPool, row_of
 from reqpool.scenarios.experiments import chunks
 from reqpool.scenarios.together import given_back
 from reqpool.serving.requests import no_fact
@@ -33,7 +33,7 @@ class AskedToKeep(ReqToTokenPool):
 
 
 class ComesAgain:
-    """A request with a row comes to `alloc` a second time, with every counter and committed length."""
+    """A request comes to `alloc` again, with every counter and committed length. If it may keep its row, it goes on."""
 
     emit: Callable[..., None] = staticmethod(no_fact)
 
@@ -44,27 +44,34 @@ class ComesAgain:
         self.times = 0
 
     def moves(self) -> Sequence[Hashable]:
-        if self.times == 0:
-            return [("comes",)]
         numbers = range(self.most_chunks + 1)
-        return [("again", counter, n * self.chunk) for counter in numbers for n in numbers]
+        again = [("again", counter, n * self.chunk) for counter in numbers for n in numbers]
+        return ([("comes",)], again, [])[self.times]
 
     def play(self, move: Any) -> None:
         self.times += 1
         if move[0] == "comes":
             self.pool.alloc([self.req])
-            self.pool.append(self.req, range(1, self.chunk + 1))
-            return
-        counter, committed = move[1:]
+            self.grow()
+        else:
+            self.again(*move[1:])
+
+    def again(self, counter: int, committed: int) -> None:
         self.req.inflight_middle_chunks, self.req.kv_committed_len = counter, committed
         said = f"request a comes again: its counter is {counter}, its committed length {committed}"
         self.emit("note", rid="a", rows=[1], text=said)
         kept = self.asked_again()
-        wanted = any((counter, committed))
-        got = self.pool.answers[-1]
+        if kept:
+            self.grow()
+        got, wanted = self.pool.answers[-1], any((counter, committed))
         if not same(got, wanted):
             call = f"`keeps_row({counter}, {committed})` gives {difference(got, wanted)}"
-            raise Wrong(f"{call}{told_of(kept, wanted)}.")
+            cells = [(1, position) for position in range(self.chunk, 2 * self.chunk)] if kept != wanted else []
+            raise Wrong(f"{call}{told_of(kept, wanted)}.", cells)
+
+    def grow(self) -> None:
+        length = int(self.pool.alloced_lens_cpu[1])
+        self.pool.append(self.req, range(length + 1, length + self.chunk + 1))
 
     def asked_again(self) -> bool:
         try:
@@ -73,7 +80,7 @@ class ComesAgain:
             return False
 
     def seen(self) -> Hashable:
-        return min(self.times, 1)
+        return self.times, tuple(self.pool.answers)
 
 
 def told_of(kept: bool, wanted: bool) -> str:
@@ -93,7 +100,7 @@ KEEPS_ROW = Exercise(
     "03 A",
     "complete the line: `True` when a request that holds a row may keep it; `counter` is its "
     "`inflight_middle_chunks`, `committed` its `kv_committed_len`.",
-    by_operations(ComesAgain, solved_keeps, [(2, 4), (9, 1)], depth=2, examples=60, longest=3),
+    by_operations(ComesAgain, solved_keeps, [(2, 2), (9, 1)], depth=2, examples=5),
     hints=(
         "On the last chunk the counter is 0.",
         "Before the first result `committed` may be 0. One of both is enough.",
@@ -120,26 +127,26 @@ class Piecewise:
         self.yours, self.start = yours, start
         prompt_len, _, _, num_running = start
         self.pool = ReqToTokenPool(num_running + 1, prompt_len + 2, "cpu")
-        self.running = [Req(f"running {n + 1}" if num_running > 1 else "running") for n in range(num_running)]
+        self.running = [Req(f"run {n + 1}") for n in range(num_running)]
         self.long = Req("long")
-        self.num_slots, self.num_steps, self.done = 0, 0, 0
+        self.num_steps = self.done = 0
         self.pieces: list[int] = []
         self.pool.alloc(self.running)
         for req in self.running:
             self.grow(req, 1)
 
     def grow(self, req: Req, n: int) -> None:
-        length = int(self.pool.alloced_lens_cpu[req.req_pool_idx])
-        n = max(0, min(n, self.pool.max_context_len - length))
-        self.pool.append(req, range(self.num_slots + 1, self.num_slots + n + 1))
-        self.num_slots += n
+        """Each row has slots of its own, so that the two pictures differ where the pieces do, and nowhere else."""
+        row, width = row_of(req), self.pool.max_context_len
+        length = int(self.pool.alloced_lens_cpu[row])
+        first = (row - 1) * width + length + 1
+        self.pool.append(req, range(first, first + max(0, min(n, width - length))))
 
     def moves(self) -> Sequence[Hashable]:
         return ("step",) if self.done < self.start[0] else ()
 
     def play(self, move: Hashable) -> None:
-        if self.num_steps == 0:
-            self.pieces = self.asked()
+        not_pieces = self.ask() if self.num_steps == 0 else ""
         self.num_steps += 1
         wanted = self.fitting()
         missing = self.num_steps > len(self.pieces)
@@ -151,22 +158,27 @@ class Piecewise:
         for req in self.running:
             self.grow(req, 1)
         spent = f"{piece} of the prompt and {len(self.running)} running"
-        said = f"step {self.num_steps}: {spent} make {piece + len(self.running)} tokens of {self.start[2]}"
-        self.emit("note", text=said)
+        self.emit(
+            "note", text=f"step {self.num_steps}: {spent} make {piece + len(self.running)} tokens of {self.start[2]}"
+        )
         begin, self.done = self.done, self.done + wanted
+        if not_pieces:
+            raise Wrong(not_pieces)
         self.compare(piece, wanted, begin, missing)
 
-    def asked(self) -> list[int]:
+    def ask(self) -> str:
+        """Call the learner's function; what is wrong when no pieces come of it, which is then a step without one."""
         call, wanted = f"`pieces{self.start}`", pieces_apart(*self.start)
         try:
             pieces = plain(guard.call(self.yours, *self.start))
         except (Raised, Stopped) as error:
-            raise Wrong(f"{call}: {as_wrong(error).sentence}") from error
+            return f"{call}: {as_wrong(error).sentence}"
         if not isinstance(pieces, list):
-            raise Wrong(f"{call} gives {difference(pieces, wanted)}.")
+            return f"{call} gives {difference(pieces, wanted)}."
         if any(type(piece) is not int for piece in pieces):
-            raise Wrong(f"{call} gives `{shortened(pieces)}`, wanted `{wanted}`: each of them an int.")
-        return pieces
+            return f"{call} gives `{shortened(pieces)}`, wanted `{wanted}`: each of them an int."
+        self.pieces = pieces
+        return ""
 
     def fitting(self) -> int:
         """Token by token: as many of the prompt as this step still takes."""

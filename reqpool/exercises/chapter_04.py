@@ -11,10 +11,10 @@ from torch import Tensor
 from reqpool.exercises import guard
 from reqpool.exercises.exercise import Case, Exercise, by_operations
 from reqpool.exercises.search import Wrong
-from reqpool.exercises.telling import Text, differing, listener, tell_texts
+from reqpool.exercises.telling import Text, differing, tell_texts
 from reqpool.exercises.values import difference, plain, shortened
 from reqpool.kv import flatten_rows
-from reqpool.pool import ReqToTokenPool
+from reqpool.pool import ReqToTokenPool, row_of
 from reqpool.scenarios.experiments import PADDING, padding
 from reqpool.scenarios.together import in_step, mark_wrong
 from reqpool.serving.graph import GraphRunner
@@ -26,6 +26,7 @@ from reqpool.trace import Trace
 
 WIDTH = 8  # positions in a row
 DUMMY = {"rows": 0, "positions": 1, "out_slots": 0, "tokens": 0, "wanted": 0}  # LightLLM's: length 2
+PERIOD = 2
 PROMPTS = ("xy", "kl", "pq", "uv", "ab", "mn", "cd", "gh", "ij", "rs", "wz", "ef", "to")
 Fill = Callable[[str, Tensor, Tensor, int], None]  # name of the buffer, the buffer, values, what a dummy carries
 Numbers = dict[str, list[int]]  # by buffer, one number for each entry
@@ -74,18 +75,23 @@ class Steps:
     """Requests come, decode together in one graph, and end; the books say what each buffer must hold.
 
     Args:
-        start: entries of the graph, and how many requests run already. There are as many rows as entries.
+        start: entries of the graph, how many requests run already, and how many steps they had. There are as many
+            rows as entries.
     """
 
-    def __init__(self, fill: Fill, start: tuple[int, int]) -> None:
-        size, running = start
+    emit: Callable[..., None] = staticmethod(no_fact)
+
+    def __init__(self, fill: Fill, start: tuple[int, int, int]) -> None:
+        size, running, steps = start
         self.pool = ReqToTokenPool(size, WIDTH, "cpu")
-        self.runner = Filled(self.pool, fill)
+        self.runner = Filled(self.pool, filled_right)
         self.slots = list(range(1, size * WIDTH + 1))
         self.running: list[Request] = []
         self.num_came = 0
-        for _ in range(running):
-            self.come()
+        self.come(running)
+        for _ in range(steps):
+            self.step()
+        self.runner.fill = fill
 
     def moves(self) -> Sequence[Hashable]:
         can_step = self.running and all(req.total_len <= WIDTH for req in self.running)
@@ -103,18 +109,19 @@ class Steps:
         else:
             self.step()
 
-    def come(self) -> None:
-        """Row, slots, K and V of the prompt; its first letter comes out, as prefill's does."""
-        rid = "abcdefghijklm"[self.num_came]
-        req = Request(rid, prompt=PROMPTS[self.num_came], max_new_tokens=WIDTH)
-        self.num_came += 1
-        self.pool.alloc([req])
-        slots = [self.slots.pop(0) for _ in req.prompt]
-        self.pool.append(req, slots)
-        self.runner.model.write(torch.tensor(slots), torch.arange(len(slots)), self.runner.model.tokens(req.prompt))
-        self.pool.verify([req.req_pool_idx], len(slots))
-        req.take(req.prompt[0])
-        self.running.append(req)
+    def come(self, num: int = 1) -> None:
+        """Rows, slots, K and V of the prompts; their first letters come out, as prefill's do."""
+        numbers = range(self.num_came, self.num_came + num)
+        reqs = [Request("abcdefghijklm"[i], prompt=PROMPTS[i], max_new_tokens=WIDTH) for i in numbers]
+        rows = self.pool.alloc(reqs)
+        for req in reqs:
+            self.pool.append(req, [self.slots.pop(0) for _ in req.prompt])
+            req.take(req.prompt[0])
+        slots, positions = self.pool.req_to_token[rows, :PERIOD].flatten().long(), torch.arange(PERIOD).repeat(num)
+        self.runner.model.write(slots, positions, self.runner.model.tokens("".join(req.prompt for req in reqs)))
+        self.pool.verify(rows, PERIOD)
+        self.num_came += num
+        self.running += reqs
 
     def end(self, req: Request) -> None:
         """Its slots go to the front, the last one first: who takes a slot next gets it."""
@@ -145,11 +152,11 @@ class Steps:
         raise Wrong(f"{said}{self.pointed_at(filled, i)}{self.harm()}", self.cells(filled, i))
 
     def replay(self) -> None:
-        self.runner.on_fact = listener(self.pool)
+        self.runner.on_fact = self.emit
         for req, letter in zip(self.running, self.runner.replayed(), strict=True):
             req.take(letter)
-        if self.runner.on_fact is not no_fact:
-            tell_texts(self.pool, "what everybody finds at the positions of its row", self.texts())
+        if self.emit is not no_fact:
+            tell_texts(self.emit, "everybody recites its text so far through its row", self.texts())
 
     def wanted(self) -> Numbers:
         """From the books: where each request stands, and the next free slots."""
@@ -180,15 +187,15 @@ class Steps:
         return f" It points at row {row}, {whose}."
 
     def harm(self) -> str:
-        """Who is the first to find something else than it should."""
+        """Who is the first to recite something else than it should, and what."""
         harmed = [text for text in self.texts() if text[1] != text[2]]
         return "".join(
-            f" Request {rid} finds `{said}` in its row, wanted `{wanted}`." for rid, said, wanted in harmed[:1]
+            f" Request {rid} recites `{said}` through its row, wanted `{wanted}`." for rid, said, wanted in harmed[:1]
         )
 
     def cells(self, filled: Numbers, i: int) -> list[tuple[int, int]]:
         """That of the odd entry, and where somebody finds the wrong letter."""
-        rows = {req.rid: req.req_pool_idx for req in self.running}
+        rows = {req.rid: row_of(req) for req in self.running}
         found = [(rows[rid], at) for rid, said, wanted in self.texts() for at in differing(said, wanted)]
         return [(filled["rows"][i], filled["positions"][i]), *found]
 
@@ -244,7 +251,8 @@ def rows_by(answer: Callable[..., Any]) -> Fill:
     return fill
 
 
-STARTS = [(1, 1), (2, 1), (2, 2), (3, 3)]  # entries of the graph, requests that run
+# entries of the graph, requests that run, steps they had
+STARTS = [(1, 1, 0), (2, 1, 0), (2, 2, 0), (3, 3, 1), (8, 1, 0)]
 
 PADDED = Exercise(
     "padded",
@@ -255,10 +263,10 @@ PADDED = Exercise(
         lambda answer, start: Steps(rows_by(answer), start),
         lambda rows, graph_size: [rows[i] if i < len(rows) else 0 for i in range(graph_size)],
         STARTS,
-        depth=4,
-        most=300,
-        examples=40,
-        larger=[(8, 1), (8, 5)],
+        depth=3,
+        most=150,
+        examples=20,
+        larger=[(8, 5, 2)],
     ),
     hints=("How many dummy entries are there?", "`[0] * n` is a list of n zeros. They are table row 0."),
     solution="""
@@ -290,10 +298,10 @@ FILL = Exercise(
         lambda answer, start: Steps(buffers_by(answer), start),
         lambda buffer, values, dummy: filled_right("", buffer, values, dummy),
         STARTS,
-        depth=4,
-        most=300,
-        examples=40,
-        larger=[(8, 1), (8, 5)],
+        depth=3,
+        most=150,
+        examples=20,
+        larger=[(8, 5, 2)],
     ),
     hints=(
         "`buffer[:2] = ...` changes the tensor where it is; `buffer = ...` makes the name mean another one.",
@@ -340,19 +348,22 @@ def breaks_the_third(function: Callable[..., Any]) -> Case | None:
         return Case(odd, 0)
     live, graph_size = settings.get("live", 2), settings.get("graph_size", 4)
     if live > graph_size:
-        return Case(f"{live} live requests do not fit in a graph of {graph_size} entries.", 0)
+        return Case(f"{live} live requests do not fit in a graph of {entries(graph_size)}.", 0)
     broken, mended = (padding(where, **settings) for where in (OFF, "row 0"))
     first = min((wrong[0] for wrong in broken.wrong.values()), default=None)
     if first == THIRD - 1 and not mended.wrong:
         return None
     steps = THIRD if first is None else first + 1
-    pictures = mark_wrong(*in_step(*(up_to_step(run.trace, steps) for run in (broken, mended))))
-    pair = pictures, up_to_step(mended.trace, steps)
+    played = up_to_step(broken.trace, steps)
     if first is None:
         full = " A full batch has no dummy entry." if live == graph_size else ""
-        return Case(f"Without the padding row nobody recites wrongly, no letter at all.{full}", steps, *pair)
+        return Case(f"Without the padding row nobody recites wrongly, no letter at all.{full}", steps, played)
+    beside = padding("last row", **settings)  # here every request has the row that it has without a padding row
+    yours, right = in_step(played, up_to_step(beside.trace, steps))
     who = next(rid for rid, wrong in broken.wrong.items() if wrong[0] == first)
-    return Case(f"The first wrong letter is {who}'s {ORDINALS[first]}, wanted: a third.", steps, *pair)
+    return Case(
+        f"The first wrong letter is {who}'s {ORDINALS[first]}, wanted: a third.", steps, mark_wrong(yours, right), right
+    )
 
 
 def up_to_step(trace: Trace, last: int) -> Trace:

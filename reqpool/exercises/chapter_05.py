@@ -12,11 +12,13 @@ from reqpool.exercises import guard
 from reqpool.exercises.chapter_04 import odd_settings, up_to_step
 from reqpool.exercises.exercise import Case, Exercise, by_operations
 from reqpool.exercises.search import Wrong
-from reqpool.exercises.telling import Text, differing, listener, tell_texts
+from reqpool.exercises.telling import Text, differing, tell_texts
 from reqpool.exercises.values import difference, plain
 from reqpool.pool import Req, ReqToTokenPool
 from reqpool.scenarios.experiments import LANDINGS, LateRun, late
 from reqpool.scenarios.letters import Letters
+from reqpool.serving.requests import no_fact
+from reqpool.trace import Trace
 
 # ---- A and B: rows change hands while a step is under way ------------------------------------------------------------
 
@@ -39,6 +41,8 @@ class Handed(ReqToTokenPool):
         reqs = list(reqs)
         kept = [req.req_pool_idx for req in reqs if req.req_pool_idx is not None]
         rows = super().alloc(reqs)
+        if rows is None:
+            return None
         shape = self.verified_lens.shape
         self.reset(list(rows), kept, self.verified_lens, self.alloced_lens)
         if not self.verified_lens.shape == self.alloced_lens.shape == shape:
@@ -69,6 +73,8 @@ class Takeovers:
         start: rows, how many requests run already, and how often every row was handed out before.
     """
 
+    emit: Callable[..., None] = staticmethod(no_fact)
+
     def __init__(self, reset: Reset, may_land: MayLand, start: tuple[int, int, int]) -> None:
         size, running, generation = start
         self.pool, self.may_land = Handed(size, right_reset), right_may_land
@@ -77,7 +83,7 @@ class Takeovers:
         self.num_handed = [generation] * (size + 1)  # by row: how often it was handed out
         self.running: list[Running] = []
         self.gone: list[Running] = []  # ended, with a step under way
-        self.num_came = 0
+        self.num_came = self.num_pieces = 0
         for _ in range(running):
             self.step(["new"])
         self.pool.reset, self.may_land = reset, may_land
@@ -107,14 +113,14 @@ class Takeovers:
         self.running.remove(one)
         self.gone.append(one)
         self.pool.free(one)
-        listener(self.pool)("retract", rid=one.rid, rows=[one.row], text=f"request {one.rid}'s last step is under way")
+        self.emit("retract", rid=one.rid, rows=[one.row], text=f"request {one.rid}'s last step is under way")
 
     # ---- a step: rows, then cells, then K, V and lengths ---------------------------------------------------------
 
     def step(self, who: Sequence[str]) -> None:
         batch = [self.came() if rid == "new" else next(one for one in self.running if one.rid == rid) for rid in who]
         begins = [one for one in batch if not one.text]
-        rows = self.pool.alloc(batch)
+        rows = self.pool.alloc(batch) or []  # by the books there is room
         for one, row in zip(batch, rows, strict=True):
             if one in begins:
                 one.row = row
@@ -155,16 +161,18 @@ class Takeovers:
 
     def compute(self, batch: Sequence[Running]) -> tuple[str, int] | None:
         """The schedule lane reserves cells; the forward lane writes K and V where the verified length says."""
-        odd = None
+        odd: tuple[str, int] | None = None
         for one in batch:
             slots = self.letters.take(CHUNK)
             self.letters.write(slots, chr(0) * CHUNK)  # nobody's K and V yet
             self.pool.append(one, slots)
-            piece = f"{one.rid}{len(one.text) // CHUNK + 1}"
+            self.num_pieces += 1
+            piece = f"{one.rid}{self.num_pieces % 10}"  # no two pieces in one place are alike
             one.text += piece
             one.launched, one.handed = int(self.pool.generation[one.row]), self.num_handed[one.row]
             lands, said = self.landing(one)
-            odd = odd or (said and (said, one.row))
+            if said and odd is None:
+                odd = said, one.row
             if lands:
                 start = int(self.pool.verified_lens[one.row])
                 self.letters.write(self.pool.req_to_token[one.row, start : start + CHUNK].tolist(), piece)
@@ -191,9 +199,9 @@ class Takeovers:
         if lands:
             for lens in (self.pool.verified_lens, self.pool.alloced_lens, self.pool.alloced_lens_cpu):
                 lens[one.row] += CHUNK
-            listener(self.pool)("late_write", rid=one.rid, rows=[one.row])
+            self.emit("late_write", rid=one.rid, rows=[one.row])
         else:
-            listener(self.pool)("note", rid=one.rid, rows=[one.row], text=f"request {one.rid}'s late step is dropped")
+            self.emit("note", rid=one.rid, rows=[one.row], text=f"request {one.rid}'s late step is dropped")
         self.tell()
         if odd:
             raise Wrong(f"{odd}{self.harm()}", self.wrong_cells() or [(one.row, 0)])
@@ -209,13 +217,13 @@ class Takeovers:
 
     def tell(self) -> None:
         if self.running:
-            tell_texts(self.pool, "what everybody reads through its row", self.texts())
+            tell_texts(self.emit, "everybody recites its text through its row", self.texts())
 
     def harm(self) -> str:
-        """Who is the first to read something else than it wrote."""
+        """Who is the first to recite something else than it wrote, and what."""
         harmed = [text for text in self.texts() if text[1] != text[2]]
         return "".join(
-            f" Request {rid} reads {f'`{said}`' if said else 'nothing'} where it wrote `{text}`."
+            f" Request {rid} recites {f'`{said}`' if said else 'nothing'}, but it wrote `{text}`."
             for rid, said, text in harmed[:1]
         )
 
@@ -241,7 +249,7 @@ def right_may_land(launched: int, now: int) -> bool:
 
 
 STARTS = [(1, 1, 0), (2, 1, 0), (2, 2, 0)]  # rows, requests that run, hand-outs before
-LARGER = [(2, 1, 1000), (3, 2, 0), (5, 3, 7)]
+LARGER = [(2, 1, 1000), (3, 2, 0), (8, 4, 7)]
 
 # ---- A: may the write land? ------------------------------------------------------------------------------------------
 
@@ -260,8 +268,8 @@ MAY_LAND = Exercise(
         right_may_land,
         STARTS,
         depth=3,
-        most=200,
-        examples=40,
+        most=250,
+        examples=30,
         larger=LARGER,
     ),
     hints=("How often has the row been handed out between the two moments?", "Not even once, or it may not."),
@@ -293,8 +301,8 @@ RESET = Exercise(
         right_reset,
         STARTS,
         depth=3,
-        most=200,
-        examples=40,
+        most=250,
+        examples=30,
         larger=LARGER,
     ),
     hints=(
@@ -327,37 +335,44 @@ def breaks_the_reset(function: Callable[..., Any]) -> Case | None:
     reset_only, checked = (late(landing, late_len, reset=True, generation=check) for check in (False, True))
     if list(reset_only.wrong) == ["c"] and not checked.wrong:
         return None
-    last = heard(reset_only)
-    pair = up_to_step(reset_only.trace, last), up_to_step(checked.trace, last)
-    steps = sum("texts" in dict(event.facts) for event in pair[0])
-    return Case(saved_or_not(reset_only, landing), steps, *pair)
+    if not reset_only.wrong:
+        why = "`free` zeroed" if landing == 0 else "the row was free, and b's `alloc` zeroed"
+        saved = zeroed(reset_only.trace, reset_only.row)
+        return Case(f"Nobody recites wrongly: {why} what had landed.", num_steps(saved), saved)
+    yours, right = (up_to_step(run.trace, heard(reset_only)) for run in (reset_only, checked))
+    letter = reset_only.wrong["b"][0]
+    said = f"`{reset_only.recited['b'][letter]}` instead of `{reset_only.expected['b'][letter]}`"
+    others = " c recites wrongly, too." if "c" in reset_only.wrong else ""
+    sentence = (
+        f"The reset does not save this landing, but b, which has the row, recites {said}: wanted c alone.{others}"
+    )
+    return Case(sentence, num_steps(yours), yours, right)
+
+
+def zeroed(trace: Trace, row: int) -> Trace:
+    """Up to the event that takes the late length away again."""
+    moved = [{(one[0], one[1], one[3]) for one in event.change.lengths} for event in trace]
+    raised = next(k for k, event in enumerate(trace) if event.rid == "a" and event.kind in ("late_write", "verify"))
+    k = next(k for k in range(raised + 1, len(trace)) if ("verified", row, 0) in moved[k])
+    return Trace(trace.first, trace.events[: k + 1])
 
 
 def heard(run: LateRun) -> int:
-    """The engine step with which all is said: b has the row and recites, or recites its first wrong letter."""
+    """The engine step in which b recites its first wrong letter."""
     for event in run.trace:
-        for rid, _, wrong in dict(event.facts).get("texts", ()):
-            if rid == "b" and (wrong or "b" not in run.wrong):
-                return event.step
+        if any(rid == "b" and wrong for rid, _, wrong in dict(event.facts).get("texts", ())):
+            return event.step
     return run.trace[-1].step
 
 
-def saved_or_not(run: LateRun, landing: int) -> str:
-    if "b" in run.wrong:
-        others = ", and so does c" if "c" in run.wrong else ""
-        letter = run.wrong["b"][0]
-        said = f"`{run.recited['b'][letter]}` instead of `{run.expected['b'][letter]}`"
-        return f"The reset does not save this landing, but b recites {said}{others}: b has the row. Wanted: c alone."
-    why = (
-        "`free` zeroed what had landed" if landing == 0 else "the row was free, and b's `alloc` zeroed what had landed"
-    )
-    return f"Nobody recites wrongly: {why}."
+def num_steps(trace: Trace) -> int:
+    return len({event.step for event in trace})
 
 
 PAST_THE_RESET = Exercise(
     "past_the_reset",
     "05 C",
-    "the reset is on, and no other safeguard (*fifo*, three rows, as in the sections above). Return a dict: `landing`, "
+    "the reset is on, and no other safeguard (fifo, three rows, as in the sections above). Return a dict: `landing`, "
     "one of " + ", ".join(f"`{name!r}`" for name in LANDINGS) + ", and `late_len`, 1 to 12 tokens, so that **c recites "
     "wrongly, which never has the row, and b, which has it, recites rightly**.",
     breaks_the_reset,

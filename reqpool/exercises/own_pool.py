@@ -18,6 +18,7 @@ import copy
 import linecache
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from types import FunctionType
 from typing import Any, TypeVar
@@ -28,17 +29,19 @@ from torch import Tensor
 from reqpool.exercises import guard, own_pool_engine
 from reqpool.exercises.exercise import Case, Exercise, Judge, Verdict, by_operations
 from reqpool.exercises.guard import NotAttempted, Raised, Stopped
-from reqpool.exercises.own_pool_adapter import look
+from reqpool.exercises.own_pool_adapter import TENSORS, OwnPool, look
 from reqpool.exercises.own_pool_laws import Choices, OwnPoolWorld
 from reqpool.exercises.own_pool_steps import TEXTS
 from reqpool.exercises.search import Wrong
 from reqpool.pool import Req
+from reqpool.trace import Trace, record
 
 __all__ = ["STEPS", "part_of", "right_class", "serve", "written"]
 
 STARTS, LARGER = ((1, 4), (2, 4)), ((3, 5),)  # size, max_context_len
 DEPTH, MOST = 5, 1400
-LONGEST, EXAMPLES = 12, 40
+LONGEST, EXAMPLES = 30, 50
+MOST_DRAWN = 256  # cells
 SHARED = (list, dict, set, deque, Tensor)  # what pools could share by mistake
 
 Part = TypeVar("Part")
@@ -85,7 +88,8 @@ def judge_of(step: int) -> Judge:
 
         try:
             examples = EXAMPLES if step > 1 else 1  # step 1 has no operations
-            return by_operations(build, right, STARTS, DEPTH, MOST, LONGEST, examples, LARGER)(learner)
+            case = by_operations(build, right, STARTS, DEPTH, MOST, LONGEST, examples, LARGER)(learner)
+            return case if case is None or case.yours else replace(case, yours=_new_pool(learner, case.sentence))
         finally:
             learner.restore()
 
@@ -109,6 +113,23 @@ def _has_padding(learner: FreshPools) -> bool:
     return isinstance(table, Tensor) and table.shape == (STARTS[0][0] + 1, STARTS[0][1])
 
 
+def _new_pool(learner: FreshPools, sentence: str) -> Trace | None:
+    """A picture of a pool that is wrong before anything is done with it; None where there is no table to be drawn."""
+    try:
+        own = learner.new(*STARTS[0])
+        table, *lengths = (look(own, name) for name in TENSORS)
+    except (Raised, Stopped):
+        return None
+    fits = isinstance(table, Tensor) and table.ndim == 2 and 0 < table.numel() <= MOST_DRAWN
+    if not fits or any(not isinstance(each, Tensor) or each.shape != table.shape[:1] for each in lengths):
+        return None
+    if any(each.dtype != torch.int32 for each in (table, *lengths)):
+        return None
+    with record(OwnPool(own, *STARTS[0], padding_row=None)) as trace:
+        trace.emit("note", text=sentence.removeprefix("At once: ").replace("`", ""))
+    return trace
+
+
 class FreshPools:
     """Makes pools of a class that is each time as it was at first, lists that belong to it and defaults included.
 
@@ -117,13 +138,13 @@ class FreshPools:
 
     def __init__(self, cls: type) -> None:
         self.cls = cls
-        self.twins: dict[tuple[int, int], Any] = {}
+        self.twins: dict[tuple[int, int], tuple[Any, tuple[int, ...]]] = {}
         own = [base for base in cls.__mro__ if base is not object]
         self._lists = [
             (base, name, copy.deepcopy(value))
             for base in own
             for name, value in vars(base).items()
-            if isinstance(value, SHARED)
+            if isinstance(value, SHARED) and not name.startswith("__")
         ]
         self._defaults = [
             (part, copy.deepcopy(part.__defaults__))

@@ -17,7 +17,7 @@ from reqpool.exercises import guard
 from reqpool.exercises.exercise import Case, Verdict
 from reqpool.exercises.guard import NotAttempted, Raised, Stopped
 from reqpool.exercises.own_pool_adapter import OwnPool
-from reqpool.exercises.own_pool_table import need_table
+from reqpool.exercises.own_pool_table import free_slots_of, need_table
 from reqpool.exercises.search import Wrong, as_wrong
 from reqpool.scenarios.experiments import wrong_letters
 from reqpool.serving import Engine, Request
@@ -81,7 +81,8 @@ def served(cls: type) -> Service:
     """
     own = guard.call(cls, SIZE, WIDTH)
     need_table(own, 1, SIZE, WIDTH)
-    pool = OwnPool(own, SIZE, WIDTH, 0 if len(own.req_to_token) > SIZE else None, plain_rows=True)
+    is_padded = len(own.req_to_token) > SIZE and 0 not in free_slots_of(own, "")
+    pool = OwnPool(own, SIZE, WIDTH, 0 if is_padded else None, plain_rows=True)
     a = Request("a", prompt="abcdefghijkl", max_new_tokens=4)
     c = Request("c", prompt="klm", max_new_tokens=14)
     b, d = Request("b", prompt="xyz", max_new_tokens=9), Request("d", prompt="pqrstu", max_new_tokens=6)
@@ -98,7 +99,7 @@ def served(cls: type) -> Service:
             raise
         except Exception as error:  # noqa: BLE001 - the learner's, or the engine's on a pool that is wrong: it is told
             stopped = _why_stopped(pool, engine, error)
-            trace.emit("note", text=stopped)
+            trace.emit("note", text=stopped.replace("`", ""))
     return Service(trace, reqs, stopped, engine.num_steps, engine.scheduler.num_retracted)
 
 

@@ -40,12 +40,15 @@ class World(Protocol):
 
     def moves(self) -> Sequence[Move]:
         """What can be done next, always in the same order."""
+        ...
 
     def play(self, move: Move) -> None:
         """Do it, and compare. Raises Wrong; Raised and Stopped, which `guard.call` raises, are taken as Wrong."""
+        ...
 
     def seen(self) -> Hashable:
         """All that can be seen, in the books and in the pool."""
+        ...
 
 
 Build = Callable[[Any], World]  # from start settings
@@ -62,7 +65,7 @@ def as_wrong(error: Wrong | Raised | Stopped) -> Wrong:
     if isinstance(error, Wrong):
         return error
     if isinstance(error, Stopped):
-        return Wrong(str(error))
+        return Wrong(str(error)[:1].lower() + str(error)[1:])
     return Wrong(f"your code raises `{error}`. {error.where}".rstrip())
 
 
@@ -112,7 +115,7 @@ def breadth_first(build: Build, starts: Sequence[Any], depth: int, most: int = 4
                 return None
             left -= 1
             world, found = played(build, start, moves)
-            if found:
+            if world is None:  # something is wrong: what `moves` names can be done
                 return found
             here = (start, world.seen())
             if here not in known:
@@ -149,7 +152,7 @@ def deeper(build: Build, starts: Sequence[Any], longest: int = 12, examples: int
         database=None,
         deadline=None,
         phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=list(HealthCheck),  # pyright: ignore[reportArgumentType] - sees the metaclass's members
     )
     try:
         at, numbers = find(drawings, is_wrong, settings=quiet)

@@ -1,21 +1,8 @@
-"""What a world says to whoever records its pool: who reads what, where the dummies point, what came late.
-
-The search plays a world thousands of times with nobody listening, and once or twice recorded.
-"""
+"""What a world says while its case is recorded: who reads what, and which letters are wrong."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
-
-from reqpool.serving.requests import no_fact
-
-
-def listener(pool: Any) -> Callable[..., None]:
-    """`trace.emit` of the record that is under way on this pool; else a function that does nothing."""
-    recorder = getattr(vars(pool).get("read"), "recorder", None)
-    return no_fact if recorder is None else recorder.trace.emit
-
 
 Text = tuple[str, str, str]  # rid, what it says, what it should say
 
@@ -28,11 +15,11 @@ def differing(said: str, wanted: str) -> list[int]:
     return [i for i, letter in enumerate(said) if wanted[i : i + 1] != letter]
 
 
-def tell_texts(pool: Any, what: str, texts: Iterable[Text]) -> None:
+def tell_texts(emit: Callable[..., None], what: str, texts: Iterable[Text]) -> None:
     """Everybody's text so far, below the table; wrong letters are marked there."""
     lines = [(rid, said, differing(said, wanted)) for rid, said, wanted in texts]
     odd = [rid for rid, _, wrong in lines if wrong]
-    listener(pool)("note", text=f"{what}{f' ({and_then(odd)}: wrong)' if odd else ''}", texts=lines)
+    emit("note", text=f"{what}{f' ({and_then(odd)}: wrong)' if odd else ''}", texts=lines)
 
 
 def and_then(words: Iterable[str]) -> str:

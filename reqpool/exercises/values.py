@@ -42,10 +42,10 @@ def same(got: Any, wanted: Any) -> bool:
 def difference(got: Any, wanted: Any) -> str:
     """In words: what came, what was wanted; and where the two look alike, what kind each is."""
     hint = ""
-    if isinstance(wanted, bool) and not isinstance(got, bool):
-        hint = " (True or False itself, not something that counts as it)"
-    elif got is None:
+    if got is None:
         hint = " (is there a `return`?)"
+    elif isinstance(wanted, bool) and not isinstance(got, bool):
+        hint = " (True or False itself, not something that counts as it)"
     elif isinstance(wanted, list) and type(got) is not list:
         hint = f" (a list, and yours is {_kind(got)})"
     elif type(got) is not type(wanted):

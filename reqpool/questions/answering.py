@@ -69,8 +69,8 @@ class RowAndPosition(widgets.VBox):
 
     @property
     def answer(self) -> Cell | None:
-        cell = self.row.value, self.position.value
-        return None if None in cell else cell
+        row, position = self.row.value, self.position.value
+        return None if row is None or position is None else (row, position)
 
     def lock(self, _: Cell) -> None:
         _keep(self.row)

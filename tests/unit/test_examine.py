@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 
 import ipywidgets as widgets
 import pytest
 
-from reqpool.examine import check, exercise, shown
+from reqpool import Req
+from reqpool.examine import check, exercise, shown, to_the_end
 from reqpool.exercises import exercise as core
 from reqpool.exercises import guard, search
-from reqpool.exercises.catalogue import exercises, find
+from reqpool.exercises.bank import written
+from reqpool.exercises.catalogue import CHAPTERS, exercises, find
 from reqpool.parts import FramedPlayer
 from reqpool.player import Player
 
@@ -171,3 +174,13 @@ def test_code_that_sleeps_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_a_verdict_says_is_text_and_no_markup() -> None:
     assert "&lt;i&gt;" in words(shown(core.Verdict("wrong", "<i>", core.Case("<i>"))))
+
+
+def test_the_sentence_stands_at_the_last_step_of_yours_in_every_case_of_the_bank() -> None:
+    modules = [importlib.import_module(f"reqpool.exercises.bank.{chapter}") for chapter in CHAPTERS]
+    for answer in (answer for module in modules for answer in module.WRONG):
+        case = core.examine(find(answer.exercise), written(answer.source, answer.exercise, Req=Req)).case
+        if case and case.yours and case.right:
+            pair = to_the_end(case.yours, case.right)
+            assert [len(one) for one in pair] == [len(pair[0])] * 2
+            assert [one[len(one) - 1] for one in pair] == [case.yours.events[-1], case.right.events[-1]]

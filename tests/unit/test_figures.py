@@ -277,10 +277,16 @@ def test_a_drawing_has_its_sentence_and_needs_no_other_host(name):
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
 
 
-def image_lines(path):
-    return re.findall(r"!\[([^\]]*)\]\((?:\.\./)?figures/([^)]+)\)", path.read_text(encoding="utf-8"))
+SOURCES = sorted((ROOT / "notebooks" / "source").glob("*.py"))
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "notebooks" / "source").glob("*.py")), ids=lambda path: Path(path).stem)
-def test_a_notebook_shows_a_figure_with_its_sentence(path):
-    assert [name for said, name in image_lines(path) if said != CAPTIONS.get(name)] == []
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: Path(path).stem)
+def test_a_notebook_which_may_be_on_its_own_embeds_its_figures(path):
+    text = path.read_text(encoding="utf-8")
+    assert "figures/" not in text
+    assert [name for name in re.findall(r'figure\("([^"]+)"\)', text) if name not in CAPTIONS] == []
+
+
+def test_every_animation_is_shown_in_a_notebook():
+    shown = {name for path in SOURCES for name in re.findall(r'figure\("([^"]+)"\)', path.read_text(encoding="utf-8"))}
+    assert {name for name in CAPTIONS if name.endswith(".gif")} <= shown

@@ -1,37 +1,22 @@
-"""What the lessons use: the self-check and set-up cell, source, exercises."""
+"""What the lessons use: the self-check and set-up cell, source, figures."""
 
+import base64
+import html
+import json
 import os
 import subprocess
 import sys
-from collections import deque
-from collections.abc import Iterator
 from pathlib import Path
 
-import ipywidgets as widgets
 import pytest
 
-from reqpool import ReqToTokenPool, notebook, scenarios
+from reqpool import ReqToTokenPool, notebook
 from reqpool.faulty import FreedTwice
-from reqpool.notebook import Failure, against, check, exercise, prose, source
-from reqpool.player import Player
+from reqpool.notebook import prose, source
 
-SOURCES = sorted((Path(__file__).resolve().parents[2] / "notebooks" / "source").glob("*.py"))
-
-
-def told(box: widgets.Widget) -> str:
-    """Everything that a person reads there."""
-    own = box.value if isinstance(box, widgets.HTML) else ""
-    return " ".join([own, *(told(child) for child in getattr(box, "children", ()))])
-
-
-def everything_in(box: widgets.Widget) -> Iterator[widgets.Widget]:
-    yield box
-    for child in getattr(box, "children", ()):
-        yield from everything_in(child)
-
-
-def has_player(box: widgets.Widget) -> bool:
-    return any(isinstance(one, Player) for one in everything_in(box))
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = sorted((ROOT / "notebooks" / "source").glob("*.py"))
+FIGURES = ROOT / "figures"
 
 
 # ---- set-up --------------------------------------------------------------------------------------------------------
@@ -93,118 +78,18 @@ def test_prose_never_lets_markup_through() -> None:
     assert prose("<script>`<b>`</script>") == "&lt;script&gt;<code>&lt;b&gt;</code>&lt;/script&gt;"
 
 
-# ---- exercises -----------------------------------------------------------------------------------------------------
+# ---- pictures ------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(autouse=True)
-def doubling(monkeypatch: pytest.MonkeyPatch) -> str:
-    """An exercise of its own for each test."""
-    monkeypatch.setattr(notebook, "EXERCISES", {})
-    judge = against(lambda n: n + n, [(0,), (1,), (2,)], show=lambda n: scenarios.one_row([1, 2], n))
-    return exercise("double", "double `n`", judge, hints=["add"], solution="    return 2 * n", praise="Well done.").data
+def test_a_figure_is_embedded_with_its_sentence() -> None:
+    page = notebook.figure("path.svg").data
+    assert page.startswith('<img src="data:image/svg+xml;base64,') and "http" not in page.split("base64,")[0]
+    data = page.split("base64,")[1].split('"')[0]
+    assert base64.b64decode(data) == (FIGURES / "path.svg").read_bytes()
+    sentence = json.loads((FIGURES / "captions.json").read_text())["path.svg"]
+    assert f'alt="{html.escape(sentence)}"' in page
 
 
-def test_hints_and_solution_are_folded(doubling: str) -> None:
-    assert doubling.count("<details>") == 2
-    assert "<pre>return 2 * n</pre>" in doubling
-
-
-def shown_player(box: widgets.Widget) -> Player:
-    (found,) = (one for one in everything_in(box) if isinstance(one, Player))
-    return found
-
-
-def test_a_failing_case_is_shown_at_its_end(doubling: str) -> None:
-    def double(n: int) -> int:
-        return n * n
-
-    assert shown_player(check(double)).step == 5
-
-
-def test_an_untouched_stub_is_not_attempted() -> None:
-    def double(n: int) -> object:
-        return ...
-
-    assert "Not attempted" in told(check(double))
-
-    def double(n: int) -> object:
-        raise NotImplementedError
-
-    assert "Not attempted" in told(check(double))
-
-
-def test_a_right_answer_is_praised() -> None:
-    def double(n: int) -> int:
-        return 2 * n
-
-    assert "Right." in told(check(double)) and "Well done." in told(check(double))
-
-
-def test_the_smallest_failing_case_is_one_sentence_and_a_player() -> None:
-    def double(n: int) -> int:
-        return n * n
-
-    verdict = check(double)
-    assert "Not yet." in told(verdict)
-    assert "<code>double(1)</code> gives <code>1</code>, wanted <code>2</code>." in told(verdict)
-    assert has_player(verdict)
-
-
-def test_a_number_is_no_truth_value() -> None:
-    exercise("truth", "say True", against(lambda: True, [()]), [], "")
-
-    def truth() -> int:
-        return 1
-
-    assert "Not yet" in told(check(truth))
-
-
-@pytest.mark.parametrize("answer", [[1, 2], (1, 2), deque([1, 2]), range(1, 3)])
-def test_any_sequence_of_the_same_items_in_the_same_order_will_do(answer: object) -> None:
-    exercise("in_order", "in order", against(lambda: [1, 2], [()]), [], "")
-
-    def in_order() -> object:
-        return answer
-
-    assert "Right." in told(check(in_order))
-
-
-@pytest.mark.parametrize("answer", [[2, 1], [1], [1.0, 2], [True, 2], {1, 2}, "12", None])
-def test_other_items_or_another_order_will_not(answer: object) -> None:
-    exercise("in_order", "in order", against(lambda: [1, 2], [()]), [], "")
-
-    def in_order() -> object:
-        return answer
-
-    assert "Not yet" in told(check(in_order))
-
-
-def test_the_learner_s_own_exception_is_shown_not_swallowed() -> None:
-    def double(n: int) -> int:
-        return n.twice
-
-    assert "AttributeError" in told(check(double))
-
-
-def test_the_learner_cannot_spoil_the_cases() -> None:
-    def first(numbers: list[int]) -> int:
-        return numbers.pop(0)
-
-    exercise("first", "the first", against(lambda numbers: numbers[0], [([1, 2],)]), [], "")
-    assert "Right." in told(check(first)) and "Right." in told(check(first))
-
-
-def test_a_judge_of_one_s_own_may_show_text() -> None:
-    exercise("free_form", "do it", lambda function: Failure("So not.", "a <table>"), [], "")
-
-    def free_form() -> None: ...
-
-    assert "So not." in told(check(free_form)) and "a &lt;table&gt;" in told(check(free_form))
-
-
-def test_check_of_something_else_names_the_exercises() -> None:
-    def triple(n: int) -> int:
-        return 3 * n
-
-    with pytest.raises(ValueError, match=r"no exercise 'triple' here \(known: double\)"):
-        check(triple)
+def test_an_unknown_figure_is_named_with_those_that_exist() -> None:
+    with pytest.raises(ValueError, match=r"no figure 'paht.svg'; there are .*path.svg"):
+        notebook.figure("paht.svg")

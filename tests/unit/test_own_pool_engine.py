@@ -8,7 +8,7 @@ from reqpool.exercises.bank.own_pool import UNUSUAL_POOLS, UnusualPool
 from reqpool.exercises.own_pool import right_class, serve, written
 from reqpool.exercises.own_pool_engine import served
 from reqpool.exercises.own_pool_steps import TEXTS
-from reqpool.faulty import NoPaddingRow
+from reqpool.faulty import NoPaddingRow, NoResetOnReuse
 from reqpool.pool import ReqToTokenPool
 from reqpool.views import caption
 
@@ -48,6 +48,18 @@ def test_without_the_reset_somebody_recites_wrongly_and_a_right_run_stands_besid
     assert verdict.state == "wrong"
     assert "request b recites `xyz" in verdict.sentence.lower()
     assert verdict.case.yours is not None and verdict.case.right is not None
+
+
+def test_the_steps_that_the_prediction_names_are_these() -> None:
+    service = served(NoResetOnReuse)
+    assert sorted(service.wrong) == ["b", "d"]
+    trace = service.trace
+    late, given = trace[13], trace[19]
+    assert late.change.lengths == (("verified", 2, 0, 4),) and trace.snapshot(13).free == (2,)
+    assert (given.kind, given.rid, given.rows) == ("alloc", "b", (2,)) and trace.snapshot(20).verified[2] == 4
+    wrong = [step for step in range(1, len(trace) + 1) if "wrong)" in trace[step - 1].text]
+    assert wrong[0] == 50
+    assert "reset" not in {event.kind for event in trace.events[:50]}
 
 
 def test_without_the_padding_row_somebody_recites_wrongly() -> None:

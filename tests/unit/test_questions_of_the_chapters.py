@@ -271,7 +271,7 @@ def test_what_comes_true_is_not_always_the_same_choice(asked: dict) -> None:
         for name, (_, _, question) in asked.items()
         if PREDICTIONS[name].choices
     ]
-    assert max(places.count(place) for place in places) <= 3 and len(places) == 9
+    assert max(places.count(place) for place in places) <= len(places) / 2
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)

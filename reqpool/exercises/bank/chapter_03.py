@@ -12,7 +12,7 @@ WRONG = (
 def keeps_row(counter, committed):
     return counter > 0
 """,
-        "`keeps_row(0, 4)` gives `False`, wanted `True`",
+        "`keeps_row(0, 2)` gives `False`, wanted `True`",
     ),
     WrongAnswer(
         "keeps_row",

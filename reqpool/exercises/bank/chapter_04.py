@@ -39,7 +39,7 @@ def padded(rows, graph_size):
 def padded(rows, graph_size):
     return rows + [rows[-1]] * (graph_size - len(rows))
 """,
-        "which is a's. Request a finds `x·x` in its row, wanted `xyx`",
+        "which is a's. Request a recites `x·x` through its row, wanted `xyx`",
     ),
     WrongAnswer(
         "padded",

@@ -85,7 +85,7 @@ def reset_on_reuse(rows, kept, verified, alloced):
     verified[rows] = 0
     alloced[rows] = 0
 """,
-        "goes on in row 1: its verified length is 0 now, wanted 2. Request a reads `a2`",
+        "goes on in row 1: its verified length is 0 now, wanted 2. Request a recites `a2`",
     ),
     WrongAnswer(
         "reset_on_reuse",
@@ -245,7 +245,7 @@ def past_the_reset():
 def past_the_reset():
     return {"landing": "after b's step", "late_len": 8}
 """,
-        "b has the row",
+        "b, which has the row, recites",
     ),
     WrongAnswer(
         "past_the_reset",
@@ -254,7 +254,7 @@ def past_the_reset():
 def past_the_reset():
     return {"landing": "after b's alloc", "late_len": 1}
 """,
-        "and so does c",
+        "c recites wrongly, too",
     ),
 )
 

@@ -1135,6 +1135,15 @@ UNUSUAL_POOLS: tuple[UnusualPool, ...] = (
 """,
     ),
     unusual(
+        "shuffled",
+        "the free rows in an order that is another one in each pool",
+        """
+    def start(self):
+        super().start()
+        random.shuffle(self.free_slots)
+""",
+    ),
+    unusual(
         "holders_in_a_list",
         "who holds what is asked of a list with one place a row, free rows from a generator",
         """
