@@ -1,5 +1,6 @@
 """`make site` on small notebooks: what becomes of cells, links and widgets."""
 
+import base64
 import json
 import random
 import re
@@ -18,6 +19,7 @@ from ipywidgets.embed import embed_data
 from nbclient.exceptions import CellExecutionError
 
 from reqpool.lab import Lab, choice, scale, slider, switch
+from reqpool.notebook import figure
 from reqpool.parts import side_by_side, text_box
 from reqpool.player import Player
 from reqpool.player.tape import encode
@@ -183,6 +185,16 @@ def test_a_picture_comes_along() -> None:
     image = BeautifulSoup(made.article, "html.parser").img
     assert image["alt"] == "the table"
     assert made.pictures == {image["src"]: FIGURES / "table.svg"}
+
+
+def test_an_animation_has_its_still_for_whom_motion_disturbs() -> None:
+    shown = code("figure('alloc_free.gif')")
+    shown.outputs = [nbformat.v4.new_output("display_data", data={"text/html": figure("alloc_free.gif").data})]
+    picture = page_of(shown).picture
+    assert picture.source["media"] == "(prefers-reduced-motion: reduce)"
+    still = base64.b64decode(str(picture.source["srcset"]).split(",", 1)[1])
+    assert still == (FIGURES / "alloc_free.svg").read_bytes()
+    assert picture.img["alt"]
 
 
 def test_an_exercise_says_where_answers_are_examined() -> None:

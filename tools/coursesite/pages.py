@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import importlib.metadata
 import json
 import re
@@ -26,6 +27,7 @@ from reqpool.scenarios import alloc_and_free
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+FIGURES = ROOT / "figures"
 VIEW = "application/vnd.jupyter.widget-view+json"
 CODE_STYLES = ("default", "github-dark")  # of Pygments: for light and for dark pages
 CHECKED = (
@@ -67,6 +69,7 @@ def chapter(executed: Executed, folder: Path) -> Chapter:
     anchors(soup)
     links(soup)
     tables(soup)
+    stills(soup)
     title = soup.h1.get_text() if soup.h1 else executed.name
     first = soup.h1.find_parent(class_="text_cell") if soup.h1 else None
     able = first.find("ul") if first else None
@@ -148,6 +151,20 @@ def tables(soup: BeautifulSoup) -> None:
         if table.find_parent(["template", "table"]) or table.get("role") == "presentation":
             continue
         table.wrap(soup.new_tag("div", attrs={"class": "scrolls"}))
+
+
+def stills(soup: BeautifulSoup) -> None:
+    """Where motion is unwelcome, an embedded animation of the folder figures/ is the still of the same name."""
+    for gif in sorted(FIGURES.glob("*.gif")):
+        still = gif.with_suffix(".svg")
+        for image in soup.find_all("img", src=embedded(gif, "image/gif")) if still.exists() else []:
+            image.wrap(soup.new_tag("picture"))
+            source = {"media": "(prefers-reduced-motion: reduce)", "srcset": embedded(still, "image/svg+xml")}
+            image.insert_before(soup.new_tag("source", attrs=source))
+
+
+def embedded(path: Path, kind: str) -> str:
+    return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode('ascii')}"
 
 
 def pictures(soup: BeautifulSoup, folder: Path) -> dict[str, Path]:
