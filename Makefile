@@ -14,7 +14,7 @@ allow_root = $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab test test-colab notebooks figures bench badges fmt clean
+.PHONY: help lab test test-colab notebooks figures site bench badges fmt clean
 
 help:
 	@echo "make lab        open the course in JupyterLab     LAB_ARGS=\"--no-browser --port=8899\"  PIP_ARGS=\"...\""
@@ -22,6 +22,7 @@ help:
 	@echo "make test-colab the notebooks with Colab's older widgets and IPython, in $(VENV)-colab"
 	@echo "make notebooks  build notebooks/*.ipynb from notebooks/source/*.py"
 	@echo "make figures    build the pictures in figures/"
+	@echo "make site       the executed course as pages that need no kernel, in site/"
 	@echo "make bench      measure: one table of times and ratios"
 	@echo "make badges     write the badges, from [project.urls] in pyproject.toml"
 	@echo "make fmt        format the code and mend what the linter can mend"
@@ -47,6 +48,9 @@ notebooks: $(VENV)/.test
 
 figures: $(VENV)/.test
 	$(python) tools/build_figures.py
+
+site: $(VENV)/.lab
+	$(python) tools/build_site.py
 
 bench: $(VENV)/.test
 	$(python) tools/bench.py

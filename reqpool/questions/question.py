@@ -55,6 +55,10 @@ class Question(widgets.VBox):
         self._tell(verdict)
         self.opened.children = opened
 
+    def opens(self, answer: Any) -> Opened:
+        """What a commitment of this answer would open; commits nothing. For a page that has no kernel to ask later."""
+        return self._open_up(answer)
+
     def _tell(self, html: str) -> None:
         """Without `keys_stay_here` nobody tells the browser that this box is to be read aloud: the text itself does."""
         self.told.value = f'<div role="status">{html}</div>' if static() else html
