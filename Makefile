@@ -19,7 +19,7 @@ allow_root = $(if $(filter 0,$(shell id -u)),--allow-root)
 help:
 	@echo "make lab        open the course in JupyterLab     LAB_ARGS=\"--no-browser --port=8899\"  PIP_ARGS=\"...\""
 	@echo "make test       format, lint, doctests, tests     PYTEST_ARGS=\"-k name\"  PIP_ARGS=\"...\""
-	@echo "make test-colab the notebooks with Colab's older widgets and IPython, in $(VENV)-colab"
+	@echo "make test-colab of these, the notebooks with Colab's older widgets and IPython, in $(VENV)-colab"
 	@echo "make notebooks  build notebooks/*.ipynb from notebooks/source/*.py"
 	@echo "make figures    build the pictures in figures/"
 	@echo "make bench      measure: one table of times and ratios"
@@ -31,14 +31,14 @@ lab: $(VENV)/.lab
 	JUPYTER_PREFER_ENV_PATH=1 $(python) -m jupyter lab $(allow_root) \
 	    --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/$(first_page) $(LAB_ARGS)
 
-test: $(VENV)/.test
+test: $(VENV)/.test $(VENV)-colab/.made
 	@$(python) tools/find_browser.py --get
 	$(python) -m ruff format --check .
 	$(python) -m ruff check .
-	$(python) -m pytest $(PYTEST_ARGS)
+	REQPOOL_COLAB="$(CURDIR)/$(VENV)-colab" $(python) -m pytest $(PYTEST_ARGS)
 
 test-colab: $(VENV)/.test $(VENV)-colab/.made
-	REQPOOL_KERNEL_PYTHON="$(CURDIR)/$(VENV)-colab/bin/python" $(python) -m pytest tests/notebooks $(PYTEST_ARGS)
+	REQPOOL_COLAB="$(CURDIR)/$(VENV)-colab" $(python) -m pytest tests/notebooks tests/platforms -k "colab or platforms" $(PYTEST_ARGS)
 
 notebooks: $(VENV)/.test
 	$(python) tools/build_notebooks.py
@@ -76,8 +76,11 @@ $(VENV)/.test: $(VENV)/.made pyproject.toml constraints.txt
 	$(pip_install) -e ".[test]"
 	@touch $@ $(VENV)/.lab
 
-$(VENV)-colab/.made: $(VENV)/.made tests/notebooks/colab.txt
+# Colab's versions, for the tests; besides, what its notebooks add there, and what pip builds this package with.
+$(VENV)-colab/.made: $(VENV)/.test tests/notebooks/colab.txt tools/share_packages.py
 	@"$(PYTHON)" -m venv --clear "$(VENV)-colab"
-	@echo '$(patience)'
+	$(python) tools/share_packages.py "$(VENV)-colab/bin/python" tests/notebooks/colab.txt
 	$(VENV)-colab/bin/python -m pip install --disable-pip-version-check $(PIP_ARGS) -r tests/notebooks/colab.txt
+	$(python) -m pip download --disable-pip-version-check -c constraints.txt $(PIP_ARGS) -d "$(VENV)-colab/wheels" \
+	    hypothesis pooch hatchling editables
 	@touch $@

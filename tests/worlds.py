@@ -43,15 +43,20 @@ def current() -> World:
 def colab(folder: Path, wheels: bool = True) -> World:
     """Colab's versions, without this package, hypothesis and pooch.
 
-    pip asks no registry here: it finds in a folder what set-up fetched, or nothing at all.
+    Args:
+        wheels: whether pip finds what set-up has fetched; it asks no registry in any case.
     """
+    env = offline() if wheels else {**offline(), "PIP_FIND_LINKS": str(folder)}
+    return World(folder.name, layer(str(COLAB / "bin" / "python"), folder), env)
+
+
+def offline() -> dict[str, str]:
+    """What makes pip take only what set-up has put into a folder: hypothesis, pooch, the build tool."""
     if not (COLAB / ".made").exists():
         if "REQPOOL_COLAB" in os.environ:
             pytest.fail(ADVICE)
         pytest.skip(ADVICE)
-    env = {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    env |= {"PIP_FIND_LINKS": str(COLAB / "wheels" if wheels else folder)}
-    return World(folder.name, layer(str(COLAB / "bin" / "python"), folder), env)
+    return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(COLAB / "wheels"), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
 
 def layer(python: str, folder: Path) -> str:

@@ -3,12 +3,19 @@
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
 import pytest
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # comes with pytest there
+
 ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 NOTEBOOK = ROOT / "notebooks" / "00_start_here.ipynb"
 UNSET = 'ARCHIVE = ""'
 
