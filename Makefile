@@ -18,7 +18,7 @@ allow_root = $(if $(filter 0,$(shell id -u)),--allow-root)
 
 help:
 	@echo "make lab        open the course in JupyterLab     LAB_ARGS=\"--no-browser --port=8899\"  PIP_ARGS=\"...\""
-	@echo "make test       format, lint, doctests, tests     PYTEST_ARGS=\"-k name\"  PIP_ARGS=\"...\""
+	@echo "make test       format, lint, types and tests     PYTEST_ARGS=\"-k name\"  PIP_ARGS=\"...\""
 	@echo "make test-colab of these, the notebooks with Colab's older widgets and IPython, in $(VENV)-colab"
 	@echo "make notebooks  build notebooks/*.ipynb from notebooks/source/*.py"
 	@echo "make figures    build the pictures in figures/"
@@ -35,6 +35,7 @@ test: $(VENV)/.test $(VENV)-colab/.made
 	@$(python) tools/find_browser.py --get
 	$(python) -m ruff format --check .
 	$(python) -m ruff check .
+	$(python) -m basedpyright --pythonpath $(python) --level error
 	REQPOOL_COLAB="$(CURDIR)/$(VENV)-colab" $(python) -m pytest $(PYTEST_ARGS)
 
 test-colab: $(VENV)/.test $(VENV)-colab/.made

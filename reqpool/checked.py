@@ -156,7 +156,8 @@ def _two_axes(indices: Any) -> tuple[Any, Any]:
     if not isinstance(indices, (int, slice)):
         mask = _tensor("row", indices)
         if mask.dtype == torch.bool and mask.dim() == 2:
-            return mask.nonzero(as_tuple=True)
+            rows, positions = mask.nonzero(as_tuple=True)
+            return rows, positions
     return indices, slice(None)
 
 

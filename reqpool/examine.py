@@ -64,9 +64,8 @@ def _pictures(case: Case) -> list[widgets.Widget]:
     if case.yours and case.right:
         pair = in_step(case.yours, case.right)
         parts.append(side_by_side(*pair, ("with yours", "as it should be"), step=len(pair[0])))
-    elif case.yours or case.right:
-        parts += [text_box(f"<strong>{'with yours' if case.yours else 'as it should be'}</strong>")]
-        parts += [at_the_end(case.yours or case.right)]
+    elif one := case.yours or case.right:
+        parts += [text_box(f"<strong>{'with yours' if case.yours else 'as it should be'}</strong>"), at_the_end(one)]
     if case.printed:
         parts.append(text_box(f"Your code printed:<pre>{escape(case.printed)}</pre>"))
     return parts

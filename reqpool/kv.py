@@ -279,7 +279,7 @@ def flatten_rows(
 
 def _copy_rows(table: Tensor, rows: np.ndarray, lens: np.ndarray, indptr: np.ndarray, kv_indices: Tensor) -> None:
     """A slice of a memoryview costs a tenth of a tensor's: so the copies cost more than finding them."""
-    cells, flat = memoryview(table.view(-1).numpy()), memoryview(kv_indices.numpy())
+    cells, flat = table.view(-1).numpy().data, kv_indices.numpy().data
     begins, offsets = rows * table.shape[1], indptr.tolist()
     for begin, end, to, upto in zip(begins.tolist(), (begins + lens).tolist(), offsets, offsets[1:], strict=False):
         flat[to:upto] = cells[begin:end]

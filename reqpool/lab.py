@@ -16,7 +16,7 @@ A new trace goes to the player in one message; nothing here draws through an Out
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from html import escape
 from itertools import pairwise
@@ -31,6 +31,8 @@ from reqpool.parts import (
     BAD,
     GOOD,
     TEXT,
+    FramedPlayer,
+    Pair,
     keys_stay_here,
     note,
     player,
@@ -72,7 +74,7 @@ class Lab(widgets.VBox):
     """Controls and what they show. `rebuild` gets the controls' values by name, at the start and at every change."""
 
     def __init__(
-        self, controls: dict[str, widgets.Widget], rebuild: Callable[..., None], shown: list[widgets.Widget]
+        self, controls: Mapping[str, widgets.ValueWidget], rebuild: Callable[..., None], shown: list[widgets.Widget]
     ) -> None:
         self.controls = controls
         self.error = text_box()
@@ -245,7 +247,7 @@ def _come_and_go_sentence(trace: Trace) -> str:
     refused = [event.rids[0] for event in trace if event.kind == "refuse" and event.step == 0]
     freed = [event.rows[0] for event in trace if event.kind == "free"]
     given = [event.rows[0] for event in trace if event.kind == "alloc" and event.step == 2]
-    waits = f"`None` for {', '.join(refused)}" if refused else "no request is refused"
+    waits = f"`None` for {', '.join(map(str, refused))}" if refused else "no request is refused"
     return f"{waits}. Rows come back in the order {freed} and are handed out again in the order {given}."
 
 
@@ -292,7 +294,7 @@ def in_chunks() -> Lab:
     return Lab(_chunk_controls(12, 4), rebuild, [told, shown])
 
 
-def _chunk_controls(prompt_len: int, chunk_size: int) -> dict[str, widgets.Widget]:
+def _chunk_controls(prompt_len: int, chunk_size: int) -> dict[str, widgets.ValueWidget]:
     return {
         "prompt_len": slider("long prompt", prompt_len, 1, 20),
         "chunk_size": slider("chunk size", chunk_size, 1, 20),
@@ -432,7 +434,7 @@ def spans(numbers: list[int]) -> str:
     return ", ".join(f"{low}" if low == high else f"{low} to {high}" for low, high in pairs)
 
 
-def read_while_freed() -> widgets.HBox:
+def read_while_freed() -> Pair:
     """The race: the forward step reads a row that was given back and handed out again meanwhile."""
     broken, mended = (scenarios.row_read_while_freed(kind) for kind in (FreedBetweenChunks, ReqToTokenPool))
     return side_by_side(*in_step(broken, mended), BROKEN_CHUNKS)
@@ -478,7 +480,7 @@ CELL, NOBODY = "padding: 2px 14px 2px 0; text-align: left; vertical-align: top",
 def dummy_entries() -> Lab:
     """Live requests in a batch of fixed size, without a padding row and with one: who recites wrongly, and why."""
     pair = side_by_side(padding(OFF).trace, padding().trace, ("", ""))
-    heads, below = [column.children[0] for column in pair.columns], [text_box(), text_box()]
+    below = [text_box(), text_box()]
     for column, text in zip(pair.columns, below, strict=True):
         column.children = (*column.children, text)
     told, table = text_box(), text_box()
@@ -488,7 +490,7 @@ def dummy_entries() -> Lab:
         live = min(live, graph_size)  # a graph of two has room for two
         runs = [_padding_run(side, live, graph_size, writes) for side in (OFF, where)]
         names = ("no padding row: the dummies point at row 0, which is a's", f"the dummies point at: {where}")
-        for head, name, text, run in zip(heads, names, below, runs, strict=True):
+        for head, name, text, run in zip(pair.heads, names, below, runs, strict=True):
             head.value = f"<strong>{prose(name)}</strong>"
             text.value = _run_text(run, writes)
         show_pair(pair, [run.trace for run in runs], telling_step(runs[0].trace))
@@ -516,7 +518,7 @@ def _padding_run(where: str, live: int, graph_size: int, writes: str) -> Padding
     return padding(where, live, graph_size, **WRITES[writes])
 
 
-def show_pair(pair: widgets.HBox, traces: Sequence[Trace], step: int) -> widgets.HBox:
+def show_pair(pair: Pair, traces: Sequence[Trace], step: int) -> Pair:
     """Two traces side by side, both at this step; framed players begin at the start."""
     for one, trace in zip(pair.players, traces, strict=True):
         if isinstance(one, Player):
@@ -544,7 +546,7 @@ def touched(run: PaddingRun, writes: str) -> str:
     if not run.dummies:
         return "The batch is full: there is no dummy entry."
     ((row, length, slot), num), *_ = run.dummies.items()
-    owners = {rid for k in range(len(run.trace)) for rid in run.trace.snapshot(k).owners.get(row, ())}
+    owners = {rid for k in range(len(run.trace)) for rid in run.trace.snapshot(k).owners.get(row, ()) if rid}
     whose = f"request {min(owners)}'s" if owners else "nobody's"
     cell = (
         f"the cell of row {row}, position {length - 1} (slot {slot})" if WRITES[writes]["writes"] == "cell" else "none"
@@ -569,7 +571,10 @@ def cause(run: PaddingRun) -> str:
             f"{rid} lie; the dummy entries made it slot {after}. Request {rid} looks for its letter {letter + 1} at "
             f"position {position}, is led to slot {after}{odd}, and {end}"
         )
-    step, row, before, after = first_raise(run.trace)
+    raised = first_raise(run.trace)
+    if raised is None:
+        raise RuntimeError("letters are wrong, and the dummy entries changed no cell and no length")
+    step, row, before, after = raised
     slot = next(int(run.trace.snapshot(k).table[row, after]) for k, event in enumerate(run.trace) if event.step > step)
     sought = after + 1 - len(PROMPTS[rid])
     return (
@@ -675,7 +680,7 @@ def switch(label: str, value: bool) -> widgets.Checkbox:
 _late = lru_cache(maxsize=32)(late)  # one side stays what it was while the other changes
 
 
-def late_beside(left: LateRun, right: LateRun, labels: tuple[str, str]) -> widgets.HBox:
+def late_beside(left: LateRun, right: LateRun, labels: tuple[str, str]) -> Pair:
     """Two runs of the late step at the same moment: when the write lands in the first."""
     pair = side_by_side(left.trace, right.trace, labels)
     for column in pair.columns:
@@ -684,7 +689,7 @@ def late_beside(left: LateRun, right: LateRun, labels: tuple[str, str]) -> widge
     return pair
 
 
-def _play_late(players: list[Any], left: LateRun, right: LateRun) -> None:
+def _play_late(players: Sequence[Player | FramedPlayer], left: LateRun, right: LateRun) -> None:
     traces = in_step(left.trace, right.trace)
     lands = (
         k for k, event in enumerate(traces[0], start=1) if event.rid == "a" and event.kind in ("late_write", "verify")

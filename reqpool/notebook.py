@@ -1,53 +1,36 @@
-"""What a lesson needs besides the pool: a self-check, code to read, questions to answer, exercises that are checked.
+"""What a lesson needs besides the pool: a self-check, code to read, questions to answer, pictures.
 
     setup()              one readable line each: Python, torch and its device, the widgets
     source(obj)          the code of something in the package, with where it stands
     predict(...)         a committed answer unlocks the reveal; prediction and outcome stand side by side
-    quiz([...])          questions, with every answer explained
-    exercise(...)        a task with folded hints and solution;  check(function)  looks at what the learner wrote
+    quiz("02")           the questions of a chapter, with every answer explained
+    figure("path.svg")   a picture of the folder figures/, with its sentence
 
-The pieces that these are put together from are in `reqpool.parts`, the questions in `reqpool.questions`.
+The pieces that these are put together from are in `reqpool.parts`, the questions in `reqpool.questions`; exercises and
+their checks are in `reqpool.examine`.
 """
 
 from __future__ import annotations
 
-import copy
+import base64
 import importlib.metadata
 import inspect
+import json
 import platform
 import sys
 import textwrap
-import traceback
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
-import ipywidgets as widgets
 import torch
 from IPython.display import HTML, Markdown
 
 import reqpool
-from reqpool.parts import BAD, GOOD, QUIET, at_the_end, error_text, note, player, prose, text_box
+from reqpool.parts import note, player, prose, text_box
 from reqpool.questions import predict, quiz
-from reqpool.trace import Trace
 
-__all__ = [
-    "Failure",
-    "against",
-    "attempt",
-    "check",
-    "exercise",
-    "note",
-    "player",
-    "predict",
-    "prose",
-    "quiz",
-    "setup",
-    "source",
-    "text_box",
-]
+__all__ = ["figure", "note", "player", "predict", "prose", "quiz", "setup", "source", "text_box"]
 
 # ---- the self-check ------------------------------------------------------------------------------------------------
 
@@ -91,117 +74,26 @@ def _listing(one: Any) -> str:
     return f"*{where}, line {max(start, 1)}*\n```python\n{textwrap.dedent(''.join(lines)).rstrip()}\n```"
 
 
-# ---- exercises ------------------------------------------------------------------------------------------------------
+# ---- pictures ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Failure:
-    """Why a solution is not right yet: one sentence, and what to look at with it."""
+def figure(name: str) -> HTML:
+    """A picture or animation of the folder figures/ with its sentence, embedded: a notebook may be on its own.
 
-    sentence: str
-    shown: Trace | str | None = None  # a trace, shown at its end, or text
-
-
-Judge = Callable[[Callable[..., Any]], "Failure | None"]  # None: right
-
-
-@dataclass(frozen=True)
-class Exercise:
-    name: str  # of the function to be written
-    judge: Judge
-    praise: str
-
-
-EXERCISES: dict[str, Exercise] = {}  # by the function's name: what `check` looks up
-
-
-class NotAttempted(Exception):
-    """No error: the stub is still there."""
-
-
-def exercise(
-    name: str, task: str, judge: Judge, hints: Sequence[str], solution: str, praise: str = "That is it."
-) -> HTML:
-    """Show a task, its hints and its solution folded, and remember how `check` is to judge the function `name`."""
-    EXERCISES[name] = Exercise(name, judge, praise)
-    folds = [(f"Hint {number}", prose(hint)) for number, hint in enumerate(hints, start=1)]
-    folds.append(("Solution", f"<pre>{escape(textwrap.dedent(solution).strip())}</pre>"))
-    folded = "".join(f"<details><summary>{head}</summary>{body}</details>" for head, body in folds)
-    return HTML(note(f"<strong>Your task:</strong> {prose(task)}{folded}"))
-
-
-def against(
-    expect: Callable[..., Any],
-    cases: Iterable[tuple],
-    show: Callable[..., Trace | str | None] | None = None,
-) -> Judge:
-    """Judge a function by what `expect`, written apart from the code under test, says of every case.
-
-    Args:
-        cases: tuples of arguments, the smallest first; the first that fails is the one to be shown.
-        show: what to look at with a failing case, made from the arguments.
+    Raises:
+        ValueError: there is none of this name.
     """
-    cases = list(cases)
-
-    def judge(function: Callable[..., Any]) -> Failure | None:
-        for case in cases:
-            wanted = expect(*copy.deepcopy(case))
-            got = attempt(function, *copy.deepcopy(case))
-            if not _same(got, wanted):
-                call = f"{function.__name__}({', '.join(map(repr, case))})"
-                said = f"`{call}` gives `{got!r}`, wanted `{wanted!r}`."
-                return Failure(said, show(*copy.deepcopy(case)) if show else None)
-        return None
-
-    return judge
+    folder = figures_folder()
+    captions = json.loads((folder / "captions.json").read_text(encoding="utf-8"))
+    if name not in captions:
+        raise ValueError(f"there is no figure {name!r}; there are {', '.join(captions)}")
+    kind = {".gif": "image/gif", ".svg": "image/svg+xml"}[Path(name).suffix]
+    data = base64.b64encode((folder / name).read_bytes()).decode("ascii")
+    style = "width: 100%; max-width: 820px; height: auto"
+    return HTML(f'<img src="data:{kind};base64,{data}" alt="{escape(captions[name])}" style="{style}">')
 
 
-def attempt(function: Callable[..., Any], *args: Any) -> Any:
-    """Call what the learner wrote. A stub, which gives `...` or raises NotImplementedError, is not an attempt."""
-    try:
-        result = function(*args)
-    except NotImplementedError as stub:
-        raise NotAttempted from stub
-    if result is ...:
-        raise NotAttempted
-    return result
-
-
-def _same(got: Any, wanted: Any) -> bool:
-    """Equal, and of the same type; but a list, a tuple and a deque of the same items answer a question alike."""
-    if isinstance(got, torch.Tensor) or isinstance(wanted, torch.Tensor):
-        return isinstance(got, type(wanted)) and got.shape == wanted.shape and bool((got == wanted).all())
-    if _is_sequence(got) and _is_sequence(wanted):
-        return len(got) == len(wanted) and all(map(_same, got, wanted))
-    return type(got) is type(wanted) and got == wanted
-
-
-def _is_sequence(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
-
-
-def check(function: Callable[..., Any]) -> widgets.VBox:
-    """Judge a function that the learner wrote: not attempted, right, or the smallest case in which it fails."""
-    name = getattr(function, "__name__", repr(function))
-    if name not in EXERCISES:
-        known = ", ".join(EXERCISES) or "none yet: run the cell with the task first"
-        raise ValueError(f"check: there is no exercise {name!r} here (known: {known})")
-    task = EXERCISES[name]
-    try:
-        failure = task.judge(function)
-    except NotAttempted:
-        return _verdict(f"<strong>Not attempted</strong> so far: <code>{name}</code> is still the stub.", QUIET)
-    except Exception:  # noqa: BLE001 - the learner's own error is the answer to be shown
-        return _verdict(error_text(traceback.format_exc()), BAD)
-    if failure is None:
-        return _verdict(f"<strong>Right.</strong> {prose(task.praise)}", GOOD)
-    return _verdict(f"<strong>Not yet.</strong> {prose(failure.sentence)}", BAD, failure.shown)
-
-
-def _verdict(html: str, colour: str, shown: Trace | str | None = None) -> widgets.VBox:
-    parts: list[widgets.Widget] = [text_box(note(html, colour))]
-    if isinstance(shown, Trace):
-        parts.append(at_the_end(shown))
-    elif shown is not None:
-        parts.append(text_box(f'<pre style="line-height: 1.3">{escape(shown)}</pre>'))
-    return widgets.VBox(parts)
+def figures_folder() -> Path:
+    """Beside the package in a clone, inside it where a wheel was installed."""
+    package = Path(reqpool.__file__).resolve().parent
+    return package / "figures" if (package / "figures").is_dir() else package.parent / "figures"

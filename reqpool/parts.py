@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from html import escape
 from typing import Any
@@ -143,25 +143,28 @@ class Frame(widgets.HTML):
         self.value = to_frame([one.trace for one in self.players], step=self.players[0].step)
 
 
-def side_by_side(
-    broken: Trace, mended: Trace, labels: tuple[str, str] = ("broken", "mended"), step: int = 0
-) -> widgets.Box:
+class Pair(widgets.VBox):
+    """Two columns, in each a label and its player; framed players stand in one frame below both columns."""
+
+    def __init__(self, heads: list[widgets.HTML], players: Sequence[Player | FramedPlayer], below: list[Frame]) -> None:
+        half = widgets.Layout(flex="1 1 28em", min_width="0", width="auto")
+        self.heads, self.players = heads, players
+        self.columns = [widgets.VBox([head, one], layout=half) for head, one in zip(heads, players, strict=True)]
+        row = widgets.HBox(self.columns, layout=widgets.Layout(flex_flow="row wrap", width="100%"))
+        super().__init__([row, *below])
+
+
+def side_by_side(broken: Trace, mended: Trace, labels: tuple[str, str] = ("broken", "mended"), step: int = 0) -> Pair:
     """Two players that move together; the browser sees to that, without the kernel.
 
-    The box has `players`, and `columns`: in each a label and its player. Framed players stand in one frame below both
-    columns, since two frames could not move together.
+    Framed players share one frame, since two frames could not move together.
     """
     group = uuid4().hex  # several notebooks share one page in JupyterLab: a number would not do
     frame = [Frame()] if static() else []
     both = [(one, min(step, len(one))) for one in (broken, mended)]
     pair = [FramedPlayer(*one, *frame) if frame else Player(one[0], step=one[1], group=group) for one in both]
     heads = [text_box(f"<strong>{prose(label)}</strong>") for label in labels]
-    half = widgets.Layout(flex="1 1 28em", min_width="0", width="auto")
-    columns = [widgets.VBox([head, one], layout=half) for head, one in zip(heads, pair, strict=True)]
-    row = widgets.HBox(columns, layout=widgets.Layout(flex_flow="row wrap", width="100%"))
-    box = widgets.VBox([row, *frame]) if frame else row
-    box.players, box.columns = pair, columns
-    return box
+    return Pair(heads, pair, frame)
 
 
 # ---- keys -----------------------------------------------------------------------------------------------------------

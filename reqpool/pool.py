@@ -47,6 +47,17 @@ class Req:
         return f"{type(self).__name__}(rid={self.rid!r}, pool_idx={self.req_pool_idx})"
 
 
+def row_of(req: Req) -> int:
+    """The row of a request that must have one by now; where "none yet" is an answer, ask `req_pool_idx`.
+
+    Raises:
+        ValueError: it holds no row.
+    """
+    if req.req_pool_idx is None:
+        raise ValueError(f"request {req.rid!r} holds no row, wanted one that does")
+    return req.req_pool_idx
+
+
 @dataclass(frozen=True, eq=False)
 class ReqToTokenPoolInfo:
     """One row's lengths and slots, taken out of the pool: for hand-over, retraction and resume.
@@ -492,7 +503,7 @@ def _device(device: torch.device | str | None) -> torch.device:
 
 def _memory_saver() -> Any:
     try:
-        from torch_memory_saver import torch_memory_saver
+        from torch_memory_saver import torch_memory_saver  # pyright: ignore[reportMissingImports] - nothing requires it
     except ImportError as error:
         raise RuntimeError("enable_memory_saver=True needs the package torch_memory_saver, not found here") from error
     return torch_memory_saver

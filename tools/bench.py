@@ -100,7 +100,7 @@ class HeadSlice(ReqToTokenPool):
 
     def __init__(self, size: int) -> None:
         super().__init__(size, 1, device="cpu")
-        self.free_slots = list(self._usable_rows())
+        self.free_slots: Any = list(self._usable_rows())  # a deque only while the pool itself takes from it
 
     def _take(self, n: int) -> list[int] | None:
         self.free_slots, rest = deque(self.free_slots[:n]), self.free_slots[n:]
@@ -156,7 +156,7 @@ def by_count() -> Iterator[Line]:
         pool, other = ReqToTokenPool(size, 1, device="cpu"), ThreeWrites(size)
         for n in BATCHES:
             ours, theirs = in_turns(
-                lambda pool=pool, n=n: pool.free_rows(pool.alloc_rows(n)),
+                lambda pool=pool, n=n: pool.free_rows(pool.alloc_rows(n) or []),
                 lambda pool=other, n=n: pool.free_rows(pool.alloc_rows(n)),
             )
             wanted = 4 if n >= 8 or size >= 65_536 else 1.5

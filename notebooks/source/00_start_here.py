@@ -95,7 +95,15 @@ setup()
 # ## The picture
 #
 # **A request holds a row. A position in the row is one of its tokens. The cell says in which slot of the KV cache the K and V of that token lie.**
-# Engines call this table `req_to_token`. Point at a cell: its slot lights up below, and the line under the table says what is what.
+# Engines call this table `req_to_token`.
+
+# %%
+from reqpool.notebook import figure
+
+figure("path.svg")
+
+# %% [markdown]
+# The same, as a recorded story that you can step through. Point at a cell: its slot lights up below, and the line under the table says what is what.
 #
 # The two numbers at the end of a row are its lengths, **verified / alloced**: for how many tokens K and V are *known good*, and for how many a slot is *reserved*. In this story nobody reports that K and V are there, so the first stays 0; chapter 01 has both.
 
@@ -294,26 +302,14 @@ of_a & of_b
 # %% [markdown]
 # ## Build it
 #
-# Three small tasks. Each check tries all small cases and shows the smallest that fails. Nothing counts your attempts. Write in the cell with `...`, run it, then run the check below it.
+# Three small tasks. Each check tries what you wrote in small pools, in every way, and answers with the smallest case in which it goes wrong: with yours on the left, as it should be on the right. Nothing counts your attempts. Write in the cell with `...`, run it, then run the check below it.
 #
 # ### A. Complete a line
 
-# %% jupyter={"source_hidden": true}
-from reqpool.notebook import against, exercise
+# %%
+from reqpool.examine import check, exercise
 
-exercise(
-    "slot_of",
-    "complete the line: in which slot does the token of this `row` at this `position` lie? The table is a list of rows here.",
-    against(
-        lambda table, row, position: dict(enumerate(dict(enumerate(table))[row]))[position],
-        [([[0, 0, 0], [5, 2, 7], [1, 8, 3]], row, position) for row in (1, 2) for position in (0, 1, 2)],
-    ),
-    hints=["The row is the first index, the position the second.", "`table[...][...]`"],
-    solution="""
-    def slot_of(table, row, position):
-        return table[row][position]
-    """,
-)
+exercise("slot_of")
 
 
 # %%
@@ -322,31 +318,13 @@ def slot_of(table, row, position):
 
 
 # %%
-from reqpool.notebook import check
-
 check(slot_of)
 
 # %% [markdown]
 # ### B. Write a function
 
-# %% jupyter={"source_hidden": true}
-from reqpool.scenarios import one_row
-
-keys = [f"K{slot}" for slot in range(8)]
-exercise(
-    "keys_of",
-    "given the cells of one row, the row's length, and a list with one key per slot: return the keys of the request's tokens, in order of position. A request has `length` tokens, whatever the cells beyond say.",
-    against(
-        lambda cells, length, keys: [f"K{cell}" for position, cell in enumerate(cells) if position < length],
-        [(cells, length, keys) for length in (0, 1, 2, 3) for cells in ([5, 2, 7], [3, 3, 1], [1, 2, 3, 4])],
-        show=lambda cells, length, keys: one_row(cells, length),
-    ),
-    hints=["Cut the row at its length first.", "Then one key for each cell that is left: `keys[cell]`."],
-    solution="""
-    def keys_of(cells, length, keys):
-        return [keys[slot] for slot in cells[:length]]
-    """,
-)
+# %%
+exercise("keys_of")
 
 
 # %%
@@ -360,34 +338,8 @@ check(keys_of)
 # %% [markdown]
 # ### C. Break the pool
 
-# %% jupyter={"source_hidden": true}
-from reqpool.notebook import Failure, attempt
-
-
-def shares_a_slot(function):
-    pool, a, b = ReqToTokenPool(2, 8, "cpu"), Req("a"), Req("b")
-    with record(pool) as trace:
-        pool.alloc([a, b])
-        pool.append(a, [1, 2, 3, 4, 5])
-        attempt(function, pool, b)
-    pool.check()
-    of_a, of_b = (set(pool.read(req)[: pool.alloced_lens[req.req_pool_idx]].tolist()) for req in (a, b))
-    if of_a & of_b - {0}:
-        return None
-    return Failure(f"a's slots are {sorted(of_a)}, b's are {sorted(of_b)}: no slot has two owners yet.", trace)
-
-
-exercise(
-    "make_them_share",
-    "request a has the slots 1 to 5. Give request b, with one call of the pool, tokens in such slots that one slot has two owners, and `pool.check()` still finds nothing wrong.",
-    shares_a_slot,
-    hints=["`pool.append(b, [...])` takes any slots: the plain pool does not know who else has them."],
-    solution="""
-    def make_them_share(pool, b):
-        pool.append(b, [6, 7, 3])
-    """,
-    praise="Two rows name one slot, and no sum shows it. The same call on a `CheckedPool(exclusive_slots=True)` raises.",
-)
+# %%
+exercise("make_them_share")
 
 
 # %%

@@ -91,9 +91,12 @@ setup()
 # %% [markdown]
 # ## The picture
 #
-# ![The table req_to_token with its two zeros: table row 0 is the padding row, KV slot 0 is the dummy slot. Rows 1 to 3 belong to requests a, b and c, row 4 is free and keeps old slots, struck through.](../figures/table.svg)
-#
 # **One row per request, one position per token, and in each cell the slot of that token. What a row's cells say counts up to the row's length, and not beyond.**
+
+# %%
+from reqpool.notebook import figure
+
+figure("table.svg")
 
 # %% [markdown]
 # ## Worked example: one table, read aloud
@@ -223,6 +226,25 @@ assert f"{num_bytes / 2**30:.2f}" == "80.04"  # what the issue's message says, t
 # %% [markdown]
 # The report names the amount, not the tensor. That it was this table is *inferred*, from these two numbers alone; they fit to the last printed digit.
 #
+# **How much of such a table says anything?** 4,096 rows for a context of 131,072: too many cells to draw, so here is a map of it. Say that every row is taken, and every request has 1,000 tokens, which is a busy day:
+
+# %%
+from IPython.display import HTML
+
+from reqpool.player import table_map
+
+lengths = dict.fromkeys(range(1, 4_096 + 1), 1_000)
+HTML(table_map(4_096 + 1, 131_072 + 4, lengths))
+
+# %% [markdown]
+# Of the table's 2 GiB, 16 MB hold slots of somebody's tokens. It costs no time: `alloc`, `append` and `free` touch no more than their own rows. What it costs is memory, all at once, from the start.
+
+# %%
+live, cells = sum(lengths.values()), (4_096 + 1) * (131_072 + 4)
+assert round(cells * 4 / 2**30, 1) == 2.0 and round(live * 4 / 10**6) == 16
+f"{live / cells:.2%} of the cells are live"
+
+# %% [markdown]
 # And there is a second trap. A kernel that finds a cell by one flat number, row × width + position, needs more than int32 for it:
 
 # %%
@@ -261,25 +283,14 @@ broken[2].text, broken[6].text
 # %% [markdown]
 # ## Build it
 #
+# Each check tries what you wrote on small tables, and answers with the smallest case in which it goes wrong: with yours on the left, as it should be on the right. Nothing counts your attempts.
+#
 # ### A. Complete a line
 
-# %% jupyter={"source_hidden": true}
-from reqpool.notebook import against, exercise
+# %%
+from reqpool.examine import check, exercise
 
-exercise(
-    "bytes_of_table",
-    "complete the line: how many bytes does the table of a pool take?",
-    against(
-        lambda size, max_context_len: ReqToTokenPool(size, max_context_len, "cpu").req_to_token.nbytes,
-        [(size, width) for size in (1, 2, 5) for width in (1, 3, 8)],
-    ),
-    hints=["How many rows has a table for `size` requests?", "Rows × positions × bytes of a cell."],
-    solution="""
-    def bytes_of_table(size, max_context_len):
-        return (size + 1) * max_context_len * 4
-    """,
-    praise="Compared with what torch really allocated.",
-)
+exercise("bytes_of_table")
 
 
 # %%
@@ -288,52 +299,13 @@ def bytes_of_table(size, max_context_len):
 
 
 # %%
-from reqpool.notebook import check
-
 check(bytes_of_table)
 
 # %% [markdown]
 # ### B. Write a function
 
-# %% jupyter={"source_hidden": true}
-WORDS = {(True, True): "known good", (False, True): "live", (False, False): "beyond"}
-
-
-def state_apart(slot, position, verified_len, alloced_len):
-    word = WORDS[position in range(verified_len), position in range(alloced_len)]
-    return {"beyond": "stale" if slot else "empty"}.get(word, word)
-
-
-exercise(
-    "state",
-    'say what a cell is: `"known good"` (below the verified length), `"live"` (below the alloced length only), `"stale"` (beyond both, but not zero) or `"empty"`.',
-    against(
-        state_apart,
-        [
-            (slot, position, verified, alloced)
-            for position in range(4)
-            for alloced in range(4)
-            for verified in range(alloced + 1)
-            for slot in (0, 7)
-        ],
-        show=lambda slot, position, verified, alloced: (
-            f"position  {position}\nslot      {slot}\nverified  {verified}\nalloced   {alloced}"
-        ),
-    ),
-    hints=[
-        "`verified_len` is never larger than `alloced_len`: ask for it first.",
-        "Below means `<`: a length of 3 covers positions 0, 1 and 2.",
-    ],
-    solution="""
-    def state(slot, position, verified_len, alloced_len):
-        if position < verified_len:
-            return "known good"
-        if position < alloced_len:
-            return "live"
-        return "stale" if slot != 0 else "empty"
-    """,
-    praise="And a live cell may hold the slot 0: the length decides, not the number.",
-)
+# %%
+exercise("state")
 
 
 # %%
@@ -347,34 +319,8 @@ check(state)
 # %% [markdown]
 # ### C. Break the reader
 
-# %% jupyter={"source_hidden": true}
-from reqpool.notebook import Failure, attempt
-
-
-def misleads(function):
-    texts = attempt(function)
-    if not (isinstance(texts, tuple) and len(texts) == 2 and all(isinstance(text, str) and text for text in texts)):
-        return Failure(f"Wanted two texts that are not empty, got `{texts!r}`.")
-    if any(len(text) > 7 for text in texts):
-        return Failure("At most 7 letters each.")
-    trace = stale_cells(*texts, by_length=False)
-    wrong = [cell for event in trace for cell in dict(event.facts).get("wrong", ())]
-    if wrong:
-        return None
-    return Failure(f"The broken reader reads `{texts[1]}` rightly after `{texts[0]}`.", trace)
-
-
-exercise(
-    "two_texts",
-    "return two texts, at most 7 letters each: the first request writes the first, ends, and the second gets its row. Choose them so that the reader who stops at the first zero reads the second text wrongly; other ones than horse and dog.",
-    misleads,
-    hints=["When is there something left to read, after the second text?"],
-    solution="""
-    def two_texts():
-        return "longer", "short"
-    """,
-    praise="Any second text that is shorter than the first will do; and a test with texts of one length would never have found it.",
-)
+# %%
+exercise("two_texts")
 
 
 # %%

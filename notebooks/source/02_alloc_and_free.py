@@ -436,5 +436,11 @@ quiz("02")
 # ## Summary
 #
 # Free rows are handed out in their order, all or nothing. `None` means *not now*, an exception *never right*. `free` sets lengths to zero and leaves the cells. A row is free or handed out, exactly once: whoever frees twice hurts somebody else, later.
-#
-# Words: [chapter 00](00_start_here.ipynb#Words). **Next:** chapter 03, *Chunked prefill*: a long prompt keeps its row between its pieces.
+
+# %%
+from reqpool.notebook import figure
+
+figure("alloc_free.gif")
+
+# %% [markdown]
+# Words: [chapter 00](00_start_here.ipynb#Words). **Next:** [03 · Chunked prefill](03_chunked_prefill.ipynb): a long prompt keeps its row between its pieces.

@@ -425,36 +425,14 @@ texts
 # %% [markdown]
 # ## Build it
 #
+# Each check lets what you wrote decide in small pools, and answers with the smallest case in which it goes wrong: with yours on the left, as it should be on the right. Nothing counts your attempts.
+#
 # ### A. Complete a line
 
-# %% jupyter={"source_hidden": true}
-from reqpool.notebook import against, exercise
+# %%
+from reqpool.examine import check, exercise
 
-
-def really_keeps(counter, committed):
-    pool, req = ReqToTokenPool(1, 4, "cpu"), Req("a")
-    pool.alloc([req])
-    req.inflight_middle_chunks, req.kv_committed_len = counter, committed
-    try:
-        return pool.alloc([req]) == [1]
-    except ValueError:
-        return False
-
-
-exercise(
-    "keeps_row",
-    "complete the line: `True` when a request that holds a row may keep it; `counter` is its `inflight_middle_chunks`, `committed` its `kv_committed_len`.",
-    against(really_keeps, [(counter, committed) for counter in (0, 1, 2) for committed in (0, 4, 8)]),
-    hints=[
-        "On the last chunk the counter is 0.",
-        "Before the first result `committed` may be 0. One of both is enough.",
-    ],
-    solution="""
-    def keeps_row(counter, committed):
-        return counter > 0 or committed > 0
-    """,
-    praise="Compared with the real pool's answer.",
-)
+exercise("keeps_row")
 
 
 # %%
@@ -463,59 +441,13 @@ def keeps_row(counter, committed):
 
 
 # %%
-from reqpool.notebook import check
-
 check(keeps_row)
 
 # %% [markdown]
 # ### B. Write a function
 
-# %% jupyter={"source_hidden": true}
-from reqpool import record
-
-
-def prefilled(prompt_len, chunk_size, budget, num_running):
-    """A real engine: the requests that run first, then the long prompt. Its pieces, and the trace."""
-    pool = ReqToTokenPool(3, 24, "cpu")
-    found = []
-    with record(pool) as trace:
-        engine = Engine(pool, num_slots=64, chunk_size=chunk_size, budget=budget)
-        for n in range(num_running):
-            engine.add(Request(f"running{n + 1}", prompt="x", max_new_tokens=20))
-            engine.step()
-        long = engine.add(Request("long", prompt="abcdefghijkl"[:prompt_len], max_new_tokens=1))
-        while not long.output:
-            batch = engine.scheduler.next_batch()
-            found += [entry.num_tokens for entry in batch if entry.req is long]
-            engine.scheduler.process(batch, engine.forward(batch))
-    return found, trace
-
-
-exercise(
-    "pieces",
-    "return the lengths of the pieces of a prompt, in order. A step computes at most `budget` tokens and at most `chunk_size` tokens of the prompt; `num_running` requests are running, and each takes one token of the budget in every step.",
-    against(
-        lambda *case: prefilled(*case)[0],
-        [
-            (prompt_len, chunk_size, budget, num_running)
-            for prompt_len in (1, 2, 3, 5, 8)
-            for chunk_size in (1, 2, 4)
-            for budget in (3, 5)
-            for num_running in (0, 1, 2)
-        ],
-        show=lambda *case: prefilled(*case)[1],
-    ),
-    hints=[
-        "How many tokens of the prompt fit in a step at most? Two limits, the smaller one counts.",
-        "All pieces are that long but the last one, which is what is left.",
-    ],
-    solution="""
-    def pieces(prompt_len, chunk_size, budget, num_running):
-        room = min(chunk_size, budget - num_running)
-        return [min(room, prompt_len - start) for start in range(0, prompt_len, room)]
-    """,
-    praise="Compared with what a real engine launched, in 90 cases.",
-)
+# %%
+exercise("pieces")
 
 
 # %%
@@ -529,53 +461,17 @@ check(pieces)
 # %% [markdown]
 # ### C. Break the pool
 
-# %% jupyter={"source_hidden": true}
-from reqpool.notebook import Failure, attempt
-from reqpool.scenarios.together import given_back
-
-
-def hurts_other_only_by_the_budget(function):
-    answer = attempt(function)
-    three = isinstance(answer, (tuple, list)) and len(answer) == 3
-    if not three or not all(type(n) is int and 1 <= n <= 20 for n in answer):
-        return Failure(f"`{answer!r}`: wanted a tuple or a list of three integers, each from 1 to 20.")
-    prompt_len, chunk_size, budget = answer
-    if chunk_size < 3:
-        return Failure(f"A chunk size of {chunk_size} cuts every prompt of three tokens: it has to be at least 3.")
-    run = chunks(prompt_len, chunk_size, budget, freed_between=True)
-    wrong = sorted(run.wrong)
-    if "other" not in wrong or "short" in wrong:
-        who = " and ".join([", ".join(wrong[:-1]), wrong[-1]] if wrong[1:] else wrong) or "nobody"
-        recites = "recite" if wrong[1:] else "recites"
-        return Failure(
-            f"With {answer} {who} {recites} wrongly. Wanted: other does, short does not.", given_back(run.trace)
-        )
-    return None
-
-
-exercise(
-    "break_it",
-    "return `(prompt_len, chunk_size, budget)`, as in the experiment above, with `chunk_size` at least 3, so that on the `FreedBetweenChunks` pool `other` recites wrongly and `short` does not. Both have prompts of three tokens! Remember the rule: nobody new is admitted while a prompt is between its chunks.",
-    hurts_other_only_by_the_budget,
-    hints=[
-        "`other` is hurt when its prompt comes in two pieces. What cuts a prompt that is shorter than the chunk size?",
-        "While `long` is between its chunks, `other` is not admitted: it starts in the step of the last piece. Let that piece and the token of `short` leave 1 or 2 tokens of the budget.",
-    ],
-    solution="""
-    def break_it():
-        return 12, 4, 6
-    """,
-    praise="In the step of the last piece, 4 tokens are long's, 1 is short's: 1 or 2 are left for other, whose prompt is cut by the budget.",
-)
+# %%
+exercise("hurt_by_the_budget")
 
 
 # %%
-def break_it():
+def hurt_by_the_budget():
     return ...  # three numbers
 
 
 # %%
-check(break_it)
+check(hurt_by_the_budget)
 
 # %% [markdown]
 # ## Quiz
@@ -608,5 +504,11 @@ assert time_to_first_token(prefill_steps(8192, 64, 8)) == 4 * time_to_first_toke
 # ## Summary
 #
 # A long prompt goes in chunks so that others need not wait for it. All its chunks stand in one row: `alloc` lets a request keep its row while the counter or the committed length says that it goes on, and each half is 0 somewhere. Who gives the row back between two chunks loses what stood there, or lets a forward step read somebody else's slots.
-#
-# Words: [chapter 00](00_start_here.ipynb#Words). **Next:** chapter 04, *The padding row*: what a batch of fixed size does with its empty places.
+
+# %%
+from reqpool.notebook import figure
+
+figure("chunked_prefill.gif")
+
+# %% [markdown]
+# Words: [chapter 00](00_start_here.ipynb#Words). **Next:** [04 · The padding row](04_padding_row.ipynb): what a batch of fixed size does with its empty places.

@@ -110,6 +110,11 @@ player(padding("row 0", writes="slot").trace, step=9)
 # | a dummy entry | reads it; in some engines it also writes a cell or a length of it | writes its K and V there |
 # | kept out of use by | the pool, which hands out the rows from 1 to the pool's size | the allocator, which hands out the slots from 1 to the allocator's size |
 
+# %%
+from reqpool.notebook import figure
+
+figure("two_zeros.svg")
+
 # %% [markdown]
 # ## Worked example: two requests in a batch of four
 #
@@ -478,47 +483,14 @@ assert {indices[0] for indices in without.wrong.values()} == {1}  # always the s
 # %% [markdown]
 # ## Build it
 #
+# In A and B what you write stands in a real graph runner, while requests come, decode in one batch, and end. Its step writes a cell for every entry, as LightLLM's does. The answer is the smallest case in which it goes wrong: with yours on the left, as it should be on the right. Nothing counts your attempts.
+#
 # ### A. Complete a line
 
-# %% jupyter={"source_hidden": true}
-from reqpool import record
-from reqpool.notebook import against, exercise
-from reqpool.serving.graph import GraphRunner
+# %%
+from reqpool.examine import check, exercise
 
-
-def a_step(rows, graph_size):
-    """A step of exactly these rows on the real runner: what is in its buffer then, and what happened."""
-    pool = ReqToTokenPool(6, 4, "cpu")
-    with record(pool) as trace:
-        pool.alloc_rows(max(rows))
-        for row in rows:
-            pool.append(row, [row])
-        runner = GraphRunner(pool, Recite(8, 4), (graph_size,), on_fact=trace.emit)
-        at = torch.zeros(len(rows), dtype=torch.int64)
-        runner.run(torch.tensor(rows), at, at, at)
-    return runner.static["rows"].tolist(), trace
-
-
-exercise(
-    "padded",
-    "complete the line: return the rows of a step, `rows` being those of its requests and `graph_size` the number of entries that the graph has.",
-    against(
-        lambda *case: a_step(*case)[0],
-        [
-            (list(range(first, first + n)), size)
-            for size in (1, 2, 4, 8)
-            for first in (1, 3)
-            for n in range(1, min(size, 4) + 1)
-        ],
-        show=lambda *case: a_step(*case)[1],
-    ),
-    hints=["How many dummy entries are there?", "`[0] * n` is a list of n zeros. They are table row 0."],
-    solution="""
-    def padded(rows, graph_size):
-        return rows + [0] * (graph_size - len(rows))
-    """,
-    praise="Compared with the buffer of the real runner after a step.",
-)
+exercise("padded")
 
 
 # %%
@@ -527,139 +499,37 @@ def padded(rows, graph_size):
 
 
 # %%
-from reqpool.notebook import check
-
 check(padded)
 
 # %% [markdown]
 # ### B. Write a function
 
-
-# %% jupyter={"source_hidden": true}
-def raised_by(rows, num_steps, accumulate):
-    """The real pool, its lengths raised by torch itself."""
-    pool = ReqToTokenPool(2, 4, "cpu")
-    with record(pool) as trace:
-        for row in pool.alloc_rows(2):
-            pool.append(row, [3 * row - 2, 3 * row - 1, 3 * row])  # room for three steps
-        for step in range(1, num_steps + 1):
-            trace.step = step
-            if accumulate:
-                pool.verified_lens.index_add_(0, torch.tensor(rows), torch.ones(len(rows), dtype=torch.int32))
-            else:
-                pool.verified_lens[torch.tensor(rows)] += 1
-            trace.emit("verify", rows=sorted(set(rows)), text=f"a step of the rows {rows}")
-    return trace
-
-
-def lengths_in_the_end(*case):
-    trace = raised_by(*case)
-    return list(trace.snapshot(len(trace)).verified)
-
-
-exercise(
-    "lengths_after",
-    "return the lengths of the rows 0, 1 and 2 after `num_steps` steps of the batch `rows`. All begin at 0. Each step raises the length of every entry's row by one: with `accumulate` as often as the row is named (`index_add_`), without it once (`+=`).",
-    against(
-        lengths_in_the_end,
-        [
-            (list(rows), num_steps, accumulate)
-            for num_steps in (1, 3)
-            for rows in ([1], [1, 0], [1, 2], [1, 0, 0], [2, 0, 0, 0], [1, 2, 0, 0])
-            for accumulate in (False, True)
-        ],
-        show=raised_by,
-    ),
-    hints=[
-        "How often does `rows` name row r? `rows.count(r)` says it.",
-        "Without `accumulate` a row that is named at all rises by one a step: `min(rows.count(r), 1)`.",
-    ],
-    solution="""
-    def lengths_after(rows, num_steps, accumulate):
-        named = [rows.count(row) for row in (0, 1, 2)]
-        return [num_steps * (n if accumulate else min(n, 1)) for n in named]
-    """,
-    praise="Compared with torch's own `+=` and `index_add_`.",
-)
+# %%
+exercise("fill")
 
 
 # %%
-def lengths_after(rows, num_steps, accumulate):
-    return ...  # your lines
+def fill(buffer, values, dummy):
+    raise NotImplementedError  # your lines
 
 
 # %%
-check(lengths_after)
+check(fill)
 
 # %% [markdown]
 # ### C. Break the pool
 
-# %% jupyter={"source_hidden": true}
-from reqpool.notebook import Failure, attempt
-
-WANTED = {
-    "live": (1, 2, 3, 4),
-    "graph_size": (1, 2, 3, 4, 5, 6, 7, 8),
-    "writes": ("slot", "cell", "length"),
-    "accumulate": (True, False),
-}
-
-
-def odd_settings(settings):
-    """What is wrong with the settings themselves, in one sentence; None: they can be played."""
-    if not isinstance(settings, dict):
-        return f"`{settings!r}`: wanted a dict of settings."
-    for name, value in settings.items():
-        if name not in WANTED:
-            return f"`{name!r}` is no setting: wanted {', '.join(map(repr, WANTED))}."
-        if not any(type(value) is type(good) and value == good for good in WANTED[name]):
-            return f"`{name}` is `{value!r}`: wanted one of {', '.join(map(repr, WANTED[name]))}."
-    live, graph_size = settings.get("live", 2), settings.get("graph_size", 4)
-    if live > graph_size:
-        return f"{live} live requests do not fit in a graph of {graph_size}: wanted a `live` of at most `graph_size`."
-    return None
-
-
-def third_letter_first(function):
-    settings = attempt(function)
-    if odd := odd_settings(settings):
-        return Failure(odd)
-    broken, mended = (padding(where, **settings) for where in (OFF, "row 0"))
-    if not broken.wrong:
-        return Failure("Play it: without the padding row nobody recites wrongly.", broken.trace)
-    first = min(wrong[0] for wrong in broken.wrong.values()) + 1
-    if first != 3:
-        return Failure(
-            f"Play it: somebody recites wrongly, but the first wrong letter is letter {first}.", broken.trace
-        )
-    if mended.wrong:
-        return Failure("With the padding row somebody recites wrongly, too.", mended.trace)
-    return None
-
-
-exercise(
-    "break_it",
-    "return settings for which, without the padding row, the **first** wrong letter is a **third** letter. Settings are a dict: `live` 1 to 4, `graph_size` 1 to 8 and at least `live`, `writes` is `'slot'`, `'cell'` or `'length'`, `accumulate` is True or False. With the padding row the same must be right.",
-    third_letter_first,
-    hints=[
-        "A cell hurts at letter 2, for the dummies write position 1. What else can a step write?",
-        "A length hurts one step later: the next step starts from it. Which of the two ways to add moves it too far?",
-    ],
-    solution="""
-    def break_it():
-        return {"live": 2, "graph_size": 4, "writes": "length", "accumulate": True}
-    """,
-    praise="The length was wrong after step 2, and step 3 started from it.",
-)
+# %%
+exercise("third_letter_first")
 
 
 # %%
-def break_it():
+def third_letter_first():
     return ...  # your settings
 
 
 # %%
-check(break_it)
+check(third_letter_first)
 
 # %% [markdown]
 # ## Quiz
@@ -686,5 +556,9 @@ quiz("04")
 # ## Summary
 #
 # A captured batch has a fixed size, so dummy entries must point somewhere. **Table row 0** is the row they may read and write, because nobody owns it. **KV slot 0** is where their K and V may land. Whether a missing padding row hurts depends on what the step writes for dummies, and on whether row 0's owner is in the batch; a full batch has none. The buffers stay between replays: reset the tail, and give everything that is indexed by row `size + 1` entries.
-#
-# Words: [chapter 00](00_start_here.ipynb#Words). **Next:** chapter 05, *Reset on reuse*: a step that writes after its row was given back.
+
+# %%
+figure("padding_row.gif")
+
+# %% [markdown]
+# Words: [chapter 00](00_start_here.ipynb#Words). **Next:** [05 · Reset on reuse](05_reset_on_reuse.ipynb): a step that writes after its row was given back.

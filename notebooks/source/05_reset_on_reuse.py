@@ -487,32 +487,14 @@ from collections import Counter
 # %% [markdown]
 # ## Build it
 #
+# In A and B what you write stands in a real pool, while batches run, requests end, and their last steps land late. The answer is the smallest case in which it goes wrong: with yours on the left, as it should be on the right. Nothing counts your attempts.
+#
 # ### A. Complete a line
 
-# %% jupyter={"source_hidden": true}
-from reqpool.notebook import against, exercise
+# %%
+from reqpool.examine import check, exercise
 
-
-def handed_out_since(launched, now):
-    pool = ReqToTokenPool(1, 1, "cpu")
-    for _ in range(launched):
-        pool.free_rows(pool.alloc_rows(1))
-    seen = int(pool.generation[1])
-    for _ in range(now - launched):
-        pool.free_rows(pool.alloc_rows(1))
-    return int(pool.generation[1]) == seen
-
-
-exercise(
-    "may_land",
-    "complete the line: `True` when a late write may land, `launched` being the row's generation when its step was launched, `now` the row's generation when it wants to write.",
-    against(handed_out_since, [(launched, launched + more) for launched in (1, 2, 3) for more in (0, 1, 2)]),
-    hints=["How often has the row been handed out between the two moments?", "Not even once, or it may not."],
-    solution="""
-    def may_land(launched, now):
-        return launched == now
-    """,
-)
+exercise("may_land")
 
 
 # %%
@@ -521,119 +503,37 @@ def may_land(launched, now):
 
 
 # %%
-from reqpool.notebook import check
-
 check(may_land)
 
 # %% [markdown]
 # ### B. Write a function
 
-# %% jupyter={"source_hidden": true}
-from itertools import product
-
-MOMENTS = {"before free": 0, "between": 1, "after alloc": 3}
-
-
-def nobody_hurt(moment, reset, generation, fence):
-    return not experiments.late(MOMENTS[moment], 8, reset, generation, fence, recorded=False).wrong
-
-
-exercise(
-    "harmless",
-    'return `True` when a late write hurts nobody. `moment` is `"before free"`, `"between"` (free and alloc) or `"after alloc"`; `reset`, `generation` and `fence` say which safeguards are on.',
-    against(
-        nobody_hurt,
-        [(moment, *guards) for guards in product((False, True), repeat=3) for moment in MOMENTS],
-        show=lambda moment, *guards: experiments.late(MOMENTS[moment], 8, *guards).trace,
-    ),
-    hints=[
-        "Two of the answers need no table: what does a fence do, and what does `free` do to a length?",
-        "Then one safeguard belongs to each of the two other moments.",
-    ],
-    solution="""
-    def harmless(moment, reset, generation, fence):
-        if fence or moment == "before free":
-            return True
-        return reset if moment == "between" else generation
-    """,
-    praise="Compared with 24 runs of the whole engine: three moments, eight combinations.",
-)
+# %%
+exercise("reset_on_reuse")
 
 
 # %%
-def harmless(moment, reset, generation, fence):
-    return ...  # your lines
+def reset_on_reuse(rows, kept, verified, alloced):
+    raise NotImplementedError  # your lines
 
 
 # %%
-check(harmless)
+check(reset_on_reuse)
 
 # %% [markdown]
 # ### C. Get past the reset
 
-# %% jupyter={"source_hidden": true}
-from reqpool import record
-from reqpool.notebook import Failure, attempt
-
-
-def beyond(trace):
-    last = trace.snapshot(len(trace))
-    return [row for row in last.owners if last.verified[row] > last.alloced[row]]
-
-
-def past_the_reset(function):
-    pool = ReqToTokenPool(2, 16, "cpu")
-    with record(pool) as trace:
-        try:
-            attempt(function, pool)
-        except IndexError as error:
-            said = f"`IndexError: {error}`. Row 0 and rows 1 and 2 are all that this pool has."
-            return Failure(f"A call names something that is not there: {said}", trace)
-    verified = [i for i, event in enumerate(trace) if event.kind == "verify"]
-    if len(verified) != 1:
-        return Failure(f"There has to be exactly one `verify`, the late write; there are {len(verified)}.", trace)
-    risen = [(row, now - was) for name, row, was, now in trace[verified[0]].change.lengths if name == "verified"]
-    if len(risen) != 1 or risen[0][1] != 8:
-        rises = " and ".join(f"that of row {row} by {n}" for row, n in risen) or "none"
-        return Failure(f"The late write raises one row's verified length by 8; yours raises {rises}.", trace)
-    row = risen[0][0]
-    if row not in beyond(trace):
-        return Failure(
-            f"Play it: at the end row {row} is not handed out with a verified length beyond its alloced length.", trace
-        )
-    if not any(event.kind == "free" and row in event.rows for event in trace.events[: verified[0]]):
-        return Failure(f"Row {row} was not freed before the write: then it is not late, it is just too large.", trace)
-    if (start := trace.snapshot(len(trace)).verified[row]) != 8:
-        return Failure(f"The new owner of row {row} would start at position {start}, and 8 was asked for.", trace)
-    return None
-
-
-exercise(
-    "break_it",
-    "the reset is on: a real `ReqToTokenPool(size=2, max_context_len=16)`. With `alloc_rows`, `free_rows` and one `pool.verify([row], 8)` for a row that was freed before, leave a handed-out row whose verified length lies beyond its alloced length.",
-    past_the_reset,
-    hints=[
-        "Take a row, give it back. When may the write come, so that no `alloc` follows it on that row?",
-        "Two rows, first in, first out: how many must be handed out until yours is out again?",
-    ],
-    solution="""
-    def break_it(pool):
-        row = pool.alloc_rows(1)
-        pool.free_rows(row)
-        pool.alloc_rows(2)
-        pool.verify(row, 8)
-    """,
-    praise="The new owner would start at position 8. The reset did its work, one moment too early.",
-)
+# %%
+exercise("past_the_reset")
 
 
 # %%
-def break_it(pool):
-    raise NotImplementedError  # your calls
+def past_the_reset():
+    return ...  # your settings
 
 
 # %%
-check(break_it)
+check(past_the_reset)
 
 # %% [markdown]
 # ## Quiz
@@ -663,5 +563,14 @@ quiz("05")
 # ## Summary
 #
 # A step knows the *number* of a row, not its owner. A write that lands before `free` is harmless. Between `free` and `alloc` the reset saves, and a generation check alone does not. After `alloc` a generation check or a fence saves, and the reset does not. The one who recites wrongly need never have had the row: stale cells lead to other people's slots.
-#
-# Words: [chapter 00](00_start_here.ipynb#Words). **Next:** chapter 06, *Verified and alloced*: why a row has two lengths at all.
+
+# %%
+from reqpool.notebook import figure
+
+figure("reset_on_reuse.gif")
+
+# %%
+figure("three_regimes.svg")
+
+# %% [markdown]
+# Words: [chapter 00](00_start_here.ipynb#Words). **Next:** [11 · Build your own pool](11_build_your_own_pool.ipynb): all of this once more, with your own hands.

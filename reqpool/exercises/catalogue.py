@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from reqpool.exercises.exercise import Exercise
 
-CHAPTERS = ("chapter_02",)
+CHAPTERS = ("chapter_00", "chapter_01", "chapter_02", "chapter_03", "chapter_04", "chapter_05")
 
 
 @lru_cache(maxsize=1)

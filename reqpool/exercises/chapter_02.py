@@ -48,7 +48,7 @@ MUST_REFUSE = Exercise(
     "free rows.",
     by_cases(
         refused,
-        [(list(range(1, size + 1)), n) for size in (0, 1, 2, 3) for n in range(5)],
+        [(list(range(1, size + 1)), n) for size in (1, 2, 3, 0, 9) for n in (*range(5), 9, 10)],
         asked_for,
         name="must_refuse",
         count=lambda case: 1 + (not case[0]),
@@ -97,7 +97,7 @@ class RowsComeBack:
     def play(self, move: Any) -> None:
         kind, what = move
         if kind == "take":
-            self.out += self.pool.alloc_rows(what)
+            self.out += self.pool.alloc_rows(what) or []  # by the books as many are free
             del self.free[:what]
             return
         before = list(self.free)

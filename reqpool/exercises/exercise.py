@@ -153,6 +153,7 @@ def told(build: Build, start: Any, moves: Sequence[Move]) -> tuple[Trace | None,
     except (Wrong, Raised, Stopped) as error:
         return None, as_wrong(error)
     with record(world.pool) as trace:
+        world.emit = trace.emit
         try:
             for step, move in enumerate(moves, start=1):
                 trace.step = step
@@ -160,9 +161,9 @@ def told(build: Build, start: Any, moves: Sequence[Move]) -> tuple[Trace | None,
         except (Wrong, Raised, Stopped) as error:
             wrong = as_wrong(error)
             rows = sorted({row for row, _ in wrong.cells})
-            trace.emit("note", rows=rows, text=wrong.sentence, wrong=wrong.cells)
+            trace.emit("note", rows=rows, text=wrong.sentence.replace("`", ""), wrong=wrong.cells)
             return trace, wrong
-        trace.emit("note", text="so it should be")
+        trace.emit("note", text="this is as it should be")
     return trace, None
 
 

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import copy
 import linecache
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from types import FunctionType
 from typing import Any, TypeVar
@@ -25,20 +26,23 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from reqpool.exercises import guard
-from reqpool.exercises.exercise import Case, Exercise, Judge, by_operations
+from reqpool.exercises import guard, own_pool_engine
+from reqpool.exercises.exercise import Case, Exercise, Judge, Verdict, by_operations
 from reqpool.exercises.guard import NotAttempted, Raised, Stopped
-from reqpool.exercises.own_pool_adapter import look
+from reqpool.exercises.own_pool_adapter import TENSORS, OwnPool, look
 from reqpool.exercises.own_pool_laws import Choices, OwnPoolWorld
 from reqpool.exercises.own_pool_steps import TEXTS
 from reqpool.exercises.search import Wrong
 from reqpool.pool import Req
+from reqpool.trace import Trace, record
 
-__all__ = ["STEPS", "part_of", "right_class", "written"]
+__all__ = ["STEPS", "part_of", "right_class", "serve", "written"]
 
-STARTS = ((1, 4), (2, 4), (3, 5))  # size, max_context_len
-DEPTH, MOST = 4, 1600
-LONGEST, EXAMPLES = 14, 60
+STARTS, LARGER = ((1, 4), (2, 4)), ((3, 5),)  # size, max_context_len
+DEPTH, MOST = 5, 1400
+LONGEST, EXAMPLES = 30, 50
+MOST_DRAWN = 256  # cells
+SHARED = (list, dict, set, deque, Tensor)  # what pools could share by mistake
 
 Part = TypeVar("Part")
 
@@ -76,14 +80,18 @@ def judge_of(step: int) -> Judge:
     def judge(answer: Any) -> Case | None:
         _need_class(answer, step)
         choices: Choices = []
-        with as_it_was(answer) as make:
-            right = right_class(max(step, 5) if _has_padding(make) else step)
+        learner = FreshPools(answer)
+        right = FreshPools(right_class(max(step, 5) if _has_padding(learner) else step))
 
-            def build(of: Callable[..., Any], start: tuple[int, int]) -> OwnPoolWorld:
-                return OwnPoolWorld(of, step, start, choices, follow=of is right)
+        def build(maker: FreshPools, start: tuple[int, int]) -> OwnPoolWorld:
+            return OwnPoolWorld(maker, step, start, choices, follow=maker is right)
 
-            starts = STARTS[:1] if step == 1 else STARTS
-            return by_operations(build, right, starts, DEPTH, MOST, LONGEST, EXAMPLES if step > 1 else 1)(make)
+        try:
+            examples = EXAMPLES if step > 1 else 1  # step 1 has no operations
+            case = by_operations(build, right, STARTS, DEPTH, MOST, LONGEST, examples, LARGER)(learner)
+            return case if case is None or case.yours else replace(case, yours=_new_pool(learner, case.sentence))
+        finally:
+            learner.restore()
 
     return judge
 
@@ -96,50 +104,65 @@ def _need_class(answer: Any, step: int) -> None:
             raise NotAttempted(name)
 
 
-def _has_padding(make: Callable[..., Any]) -> bool:
+def _has_padding(learner: FreshPools) -> bool:
     """Whether the learner's table has a padding row already: then so has the right one beside it."""
     try:
-        table = look(make(*STARTS[0]), "req_to_token")
+        table = look(learner.new(*STARTS[0]), "req_to_token")
     except (Raised, Stopped):
         return False
     return isinstance(table, Tensor) and table.shape == (STARTS[0][0] + 1, STARTS[0][1])
 
 
-@contextmanager
-def as_it_was(cls: type) -> Iterator[Callable[..., Any]]:
-    """A maker of pools for which the class is each time as it is now, lists that belong to it and defaults included.
+def _new_pool(learner: FreshPools, sentence: str) -> Trace | None:
+    """A picture of a pool that is wrong before anything is done with it; None where there is no table to be drawn."""
+    try:
+        own = learner.new(*STARTS[0])
+        table, *lengths = (look(own, name) for name in TENSORS)
+    except (Raised, Stopped):
+        return None
+    fits = isinstance(table, Tensor) and table.ndim == 2 and 0 < table.numel() <= MOST_DRAWN
+    if not fits or any(not isinstance(each, Tensor) or each.shape != table.shape[:1] for each in lengths):
+        return None
+    if any(each.dtype != torch.int32 for each in (table, *lengths)):
+        return None
+    with record(OwnPool(own, *STARTS[0], padding_row=None)) as trace:
+        trace.emit("note", text=sentence)
+    return trace
+
+
+class FreshPools:
+    """Makes pools of a class that is each time as it was at first, lists that belong to it and defaults included.
 
     So a list that all pools share is found in the first world, with the same numbers in every check.
     """
-    own = [base for base in cls.__mro__ if base is not object]
-    lists = [
-        (base, name, copy.deepcopy(value))
-        for base in own
-        for name, value in vars(base).items()
-        if isinstance(value, (list, dict, set, Tensor)) or type(value).__name__ == "deque"
-    ]
-    functions = [part for base in own for part in vars(base).values() if isinstance(part, FunctionType)]
-    defaults = [
-        (part, copy.deepcopy(part.__defaults__))
-        for part in functions
-        if any(isinstance(each, (list, dict, set, Tensor)) for each in part.__defaults__ or ())
-    ]
 
-    def restore() -> None:
-        for base, name, value in lists:
+    def __init__(self, cls: type) -> None:
+        self.cls = cls
+        self.twins: dict[tuple[int, int], Any] = {}
+        own = [base for base in cls.__mro__ if base is not object]
+        self._lists = [
+            (base, name, copy.deepcopy(value))
+            for base in own
+            for name, value in vars(base).items()
+            if isinstance(value, SHARED)
+        ]
+        self._defaults = [
+            (part, copy.deepcopy(part.__defaults__))
+            for base in own
+            for part in vars(base).values()
+            if isinstance(part, FunctionType) and any(isinstance(each, SHARED) for each in part.__defaults__ or ())
+        ]
+
+    def new(self, size: int, max_context_len: int, again: bool = False) -> Any:
+        if not again:
+            self.restore()
+        return guard.call(self.cls, size, max_context_len)
+
+    def restore(self) -> None:
+        for base, name, value in self._lists:
             setattr(base, name, copy.deepcopy(value))
-        for part, values in defaults:
+        for part, values in self._defaults:
             part.__defaults__ = copy.deepcopy(values)
-
-    def make(size: int, max_context_len: int, first: bool = True) -> Any:
-        if first:
-            restore()
-        return guard.call(cls, size, max_context_len)
-
-    try:
-        yield make
-    finally:
-        restore()
 
 
 # ---- right classes, from the cells -----------------------------------------------------------------------------------
@@ -174,3 +197,8 @@ STEPS: tuple[Exercise, ...] = tuple(
     )
     for number, text in enumerate(TEXTS, start=1)
 )
+
+
+def serve(answer: Any) -> Verdict:
+    """The engine runs on a pool of the learner's class, whatever steps it has, and everybody recites."""
+    return own_pool_engine.serve(answer, right_class(len(TEXTS)))

@@ -6,7 +6,8 @@
     alloced_lens_cpu, generation, holders         kept here, from what those three were seen to do
     append, verify, read, ...                     ours: they write the learner's tensors
 
-Nothing here judges. A tensor that the learner has replaced by something else is shown as it last was.
+Nothing here judges. What the learner's code raises is raised as it is, and `raised` knows the line. A tensor that the
+learner has replaced by something else is shown as it last was.
 """
 
 from __future__ import annotations
@@ -32,9 +33,13 @@ class OwnPool(ReqToTokenPool):
 
     Args:
         padding_row: 0, or None as long as the learner's table has none.
+        plain_rows: make every `req_pool_idx` a plain integer after `alloc`, for an engine that indexes with it.
     """
 
-    def __init__(self, own: Any, size: int, max_context_len: int, padding_row: int | None) -> None:
+    def __init__(
+        self, own: Any, size: int, max_context_len: int, padding_row: int | None, plain_rows: bool = False
+    ) -> None:
+        self.plain_rows = plain_rows
         self.own, self.size, self.max_context_len = own, size, max_context_len
         self.padding_row, self.reuse = padding_row, "fifo"
         self._last: dict[str, Any] = {name: getattr(own, name) for name in TENSORS}
@@ -44,6 +49,15 @@ class OwnPool(ReqToTokenPool):
         self.alloced_lens_cpu = torch.zeros(num_rows, dtype=torch.int32, device="cpu")
         self.generation = torch.zeros(num_rows, dtype=torch.int64, device="cpu")
         self._holders: dict[int, Any] = {}
+        self.raised: Raised | None = None  # by the last call
+
+    def _call(self, name: str, *args: Any) -> Any:
+        self.raised = None
+        try:
+            return guard.call(getattr(self.own, name), *args)
+        except Raised as raised:
+            self.raised = raised
+            raise raised.error from raised
 
     # ---- the learner's state ---------------------------------------------------------------------------------------
 
@@ -83,11 +97,13 @@ class OwnPool(ReqToTokenPool):
     def alloc(self, reqs: Iterable[Any]) -> Any:
         reqs = list(reqs)
         held = [req.req_pool_idx for req in reqs]
-        result = guard.call(self.own.alloc, list(reqs))
+        result = self._call("alloc", list(reqs))
         for req, before in zip(reqs, held, strict=True):
             row = row_number(req.req_pool_idx)
             if row is None or not 0 <= row < len(self.generation):
                 continue
+            if self.plain_rows:
+                req.req_pool_idx = row
             self._holders[row] = req
             if row != row_number(before):
                 self.generation[row] += 1
@@ -96,13 +112,13 @@ class OwnPool(ReqToTokenPool):
 
     def free(self, req: Any) -> None:
         row = row_number(req.req_pool_idx)
-        guard.call(self.own.free, req)
+        self._call("free", req)
         if row is not None and self._holders.get(row) is req and req.req_pool_idx is None:
             del self._holders[row]
             self.alloced_lens_cpu[row] = 0
 
     def clear(self) -> None:
-        guard.call(self.own.clear)
+        self._call("clear")
         self._holders = {row: req for row, req in self._holders.items() if req.req_pool_idx is not None}
         self.alloced_lens_cpu.zero_()
 
@@ -145,12 +161,12 @@ def rows_in(container: Any) -> list[int]:
     if isinstance(container, (Tensor, np.ndarray)):
         items = container.flatten().tolist()
     elif isinstance(container, str) or not isinstance(container, Iterable):
-        raise TypeError(f"a {type(container).__name__} cannot be looked through")
+        raise TypeError("that is not a container of rows")
     else:
         items = list(container) if type(container) in BUILT_IN else guard.call(list, container)
     if items and all(type(each) is bool for each in items):
         return [row for row, is_free in enumerate(items) if is_free]
     rows = [row_number(item) for item in items]
     if None in rows:
-        raise TypeError(f"{items[rows.index(None)]!r} is not the number of a row")
+        raise TypeError(f"{items[rows.index(None)]!r:.40} is not the number of a row")
     return rows  # type: ignore[return-value]

@@ -21,14 +21,14 @@ integer that a row is. The same laws accept our own pool and reject each faulty 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from torch import Tensor
 
 from reqpool.exercises.guard import Raised
-from reqpool.exercises.own_pool_adapter import OwnPool, look, row_number, rows_in
+from reqpool.exercises.own_pool_adapter import OwnPool, look, row_number
 from reqpool.exercises.own_pool_table import LENGTHS, free_slots_of, need_shapes, need_table
 from reqpool.exercises.own_pool_words import (
     both_orders,
@@ -38,6 +38,7 @@ from reqpool.exercises.own_pool_words import (
     free_named,
     is_started,
     kind,
+    listed,
     moved_field,
     rows_named,
     shown,
@@ -55,11 +56,24 @@ TOKENS = 2  # in every write
 Choices = list[list[int]]  # the rows newly given, alloc by alloc
 
 
+class Maker(Protocol):
+    """Makes pools of one class.
+
+    Attributes:
+        twins: by size and max_context_len a second pool, which nobody touches: what changes in it is shared.
+    """
+
+    twins: dict[tuple[int, int], Any]
+
+    def new(self, size: int, max_context_len: int, again: bool = False) -> Any:
+        """A pool of the class as it was at first; `again`: as the pool before has left it."""
+
+
 class OwnPoolWorld:
     """One small pool of the learner's class, a second one that nobody touches, and the books.
 
     Args:
-        make: (size, max_context_len) -> a new pool.
+        maker: of pools of the learner's class.
         step: 1..8: which operations are played, which laws hold.
         start: size and max_context_len.
         choices: which rows this pool chose, for whoever shows the case beside a right one.
@@ -68,7 +82,7 @@ class OwnPoolWorld:
 
     def __init__(
         self,
-        make: Callable[..., Any],
+        maker: Maker,
         step: int,
         start: tuple[int, int],
         choices: Choices | None = None,
@@ -78,13 +92,16 @@ class OwnPoolWorld:
         self.choices, self.follow, self.num_allocs = [] if choices is None else choices, follow, 0
         if not follow:
             self.choices.clear()
-        self.own = make(self.size, self.width)
-        need_table(self.own, step, self.size, self.width)
-        before = self._state_of(self.own)
-        self.twin = make(self.size, self.width, False)
-        self._need_apart(before)
-        self.twin_state = self._state_of(self.twin)
-        rows = rows_in(look(self.own, "free_slots"))
+        self.own = maker.new(self.size, self.width)
+        if start not in maker.twins:  # else a pool of this size was looked at before, and every one is made alike
+            need_table(self.own, step, self.size, self.width)
+            before = self._state_of(self.own)
+            twin = maker.new(self.size, self.width, again=True)
+            self._need_apart(before, twin)
+            maker.twins[start] = twin
+        self.maker, self.start, self.twin = maker, start, maker.twins[start]
+        self.twin_state = before = self.state = self._state_of(self.own)
+        rows = before[0]
         self.num_rows = len(before[1])
         self.padding = self.num_rows > self.size and 0 not in rows
         self.pool = OwnPool(self.own, self.size, self.width, 0 if self.padding else None)
@@ -148,7 +165,7 @@ class OwnPoolWorld:
     def seen(self) -> Hashable:
         reqs = tuple((req.inflight_middle_chunks, req.kv_committed_len) for req in self.reqs.values())
         books = (tuple(self.held.items()), tuple(self.last.items()), tuple(sorted(self.used)), tuple(sorted(self.late)))
-        free, table, lengths = self._state_of(self.own)
+        free, table, lengths = self.state
         return free, tuple(map(tuple, table)), tuple(map(tuple, lengths)), reqs, books
 
     # ---- the operations --------------------------------------------------------------------------------------------
@@ -157,6 +174,15 @@ class OwnPoolWorld:
         kind, *rest = move  # type: ignore[misc]
         getattr(self, f"_play_{kind}")(*rest)
         self._compare_twin(kind)
+
+    def _called(self, name: str, *args: Any) -> Any:
+        """The learner's method, by way of the pool that may be recorded; its own exceptions come with their line."""
+        try:
+            return getattr(self.pool, name)(*args)
+        except BaseException as error:
+            if self.pool.raised is not None and self.pool.raised.error is error:
+                raise self.pool.raised from error
+            raise
 
     def _play_alloc(self, *names: str) -> None:
         doing = f"`alloc([{', '.join(names)}])`"
@@ -167,11 +193,11 @@ class OwnPoolWorld:
         too_few = len(new) > len(self.free)
         self._prefer()
         try:
-            result = self.pool.alloc(reqs)
+            result = self._called("alloc", reqs)
         except Raised as error:
             if idle and isinstance(error.error, ValueError):
                 return self._need_unchanged(doing, "An alloc that raises")
-            raise self._raised(doing, error, self._wanted(idle, too_few, len(names))) from error
+            raise self._raised(doing, error, self._wanted(names, idle, too_few)) from error
         if too_few and result is None:
             return self._need_unchanged(doing, "A batch that is refused")
         if idle:
@@ -185,7 +211,7 @@ class OwnPoolWorld:
         for name, row in zip(names, rows, strict=True):
             self._need_row(doing, name, row, rows, names)
         for name in names:
-            if before[name] != fields(self.reqs[name]):
+            if self.step >= 6 and before[name] != fields(self.reqs[name]):
                 raise Wrong(
                     f"{doing} changed {moved_field(name, before[name], self.reqs[name])}: that is the scheduler's."
                 )
@@ -215,10 +241,10 @@ class OwnPoolWorld:
             return self._need_refusal(self.reqs[name], f"`free({name})`", f"`{name}` holds no row")
         doing, before = f"`free({name})`", fields(self.reqs[name])
         try:
-            self.pool.free(self.reqs[name])
+            self._called("free", self.reqs[name])
         except Raised as error:
             raise self._raised(doing, error, f"row {self.held[name]} back") from error
-        if before != fields(self.reqs[name]):
+        if self.step >= 6 and before != fields(self.reqs[name]):
             raise Wrong(f"{doing} changed {moved_field(name, before, self.reqs[name])}: that is the scheduler's.")
         row = self.held.pop(name)
         self.free.add(row)
@@ -238,22 +264,21 @@ class OwnPoolWorld:
 
     def _need_refusal(self, req: Req, doing: str, why: str) -> None:
         try:
-            self.pool.free(req)
+            self._called("free", req)
         except Raised as error:
             if not isinstance(error.error, ValueError):
                 raise Wrong(
                     f"{doing} raises `{error}`: {why}. Wanted a ValueError that says so. {error.where}".rstrip()
                 ) from error
         else:
-            after = self._whats_wrong(doing, "")
-            raise Wrong(
-                f"{doing} passed: {why}. Wanted a ValueError{', and no change. As it is, ' if after else '.'}{after}"
-            )
+            after = self._whats_odd(doing)
+            so = f", and no change. As it is, {after}" if after else "."
+            raise Wrong(f"{doing} passed: {why}. Wanted a ValueError{so}", self.cells_wrong)
         self._need_unchanged(doing, "A free that is refused")
 
     def _play_clear(self) -> None:
         try:
-            self.pool.clear()
+            self._called("clear")
         except Raised as error:
             raise self._raised("`clear()`", error, "an empty pool") from error
         freed = dict(self.held)
@@ -306,12 +331,16 @@ class OwnPoolWorld:
 
     # ---- what alloc gave -------------------------------------------------------------------------------------------
 
-    def _wanted(self, idle: Sequence[str], too_few: bool, num: int) -> str:
+    def _wanted(self, names: Sequence[str], idle: Sequence[str] = (), too_few: bool = False) -> str:
         if idle:
             return f"a ValueError: `{idle[0]}` holds a row and has nothing to continue"
         if too_few:
             return f"None: {free_named(self.free)}"
-        return counted(num, "row") if num else "an empty list"
+        kept = [name for name in names if name in self.held]
+        if kept:
+            why = why_started(self.reqs[kept[0]])
+            return f"row {self.held[kept[0]]} for `{kept[0]}`, which has it and has begun ({why})"
+        return counted(len(names), "row") if names else "an empty list"
 
     def _should_raise(self, doing: str, name: str, result: Any) -> str:
         return (
@@ -325,16 +354,18 @@ class OwnPoolWorld:
     def _returned(self, doing: str, result: Any, names: Sequence[str]) -> list[int]:
         """The rows that came back, as plain integers, one for each of the batch."""
         if result is None:
-            knows = names and self.reqs[names[-1]].req_pool_idx is not None
-            hint = " Is there a `return`?" if knows or not names else ""
-            new = sum(name not in self.held for name in names)
+            new = [name for name in names if name not in self.held]
             why = f"though {free_named(self.free)}" if new else "though nobody needs a new row"
-            raise Wrong(f"{doing} gives None, {why}: wanted {self._wanted((), False, len(names))}.{hint}")
-        listed = isinstance(result, SEQUENCES) or (isinstance(result, (Tensor, np.ndarray)) and result.ndim == 1)
-        if not listed:
+            hint = " Is there a `return`?" if new and self.reqs[new[-1]].req_pool_idx is not None else ""
+            raise Wrong(f"{doing} gives None, {why}: wanted {self._wanted(names)}.{hint}")
+        is_list = isinstance(result, SEQUENCES) or (isinstance(result, (Tensor, np.ndarray)) and result.ndim == 1)
+        if not is_list:
             raise Wrong(f"{doing} gives {kind(result)}, wanted a list of {counted(len(names), 'row')}.")
         rows = [row_number(row) for row in (result.tolist() if isinstance(result, (Tensor, np.ndarray)) else result)]
         if None in rows:
+            if len(rows) == len(names) and list(result)[rows.index(None)] is None:
+                name = names[rows.index(None)]
+                raise Wrong(f"{doing} gives {shown(list(result))}: `{name}` holds no row, so it needs a new one.")
             raise Wrong(
                 f"{doing} gives {shown(list(result))}: wanted the numbers of rows, and nothing else, in a list."
             )
@@ -377,10 +408,16 @@ class OwnPoolWorld:
     # ---- everything is as the books say ----------------------------------------------------------------------------
 
     def _need_unchanged(self, doing: str, what: str) -> None:
-        said = self._whats_wrong(doing, "")
+        said = self._whats_odd(doing)
         if said:
-            cells = self.cells_wrong
-            raise Wrong(f"{doing} was refused, and yet {said} {what} must change nothing.", cells)
+            raise Wrong(f"{doing} was refused, and yet {said} {what} must change nothing.", self.cells_wrong)
+
+    def _whats_odd(self, doing: str) -> str:
+        """What has changed though nothing may have."""
+        try:
+            return self._whats_wrong(doing, "")
+        except Wrong as wrong:
+            return wrong.sentence
 
     def _compare(self, doing: str, **about: Any) -> None:
         said = self._whats_wrong(doing, doing, **about)
@@ -399,7 +436,7 @@ class OwnPoolWorld:
         self.cells_wrong: list[tuple[int, int]] = []
         given, freed = given or {}, freed or {}
         need_shapes(self.own, self.num_rows, self.width, doing)
-        free, table, lengths = self._state_of(self.own, doing)
+        free, table, lengths = self.state = self._state_of(self.own, doing)
         return (
             self._wrong_holder(cause, freed)
             or self._wrong_free_rows(cause, list(free), freed)
@@ -477,7 +514,10 @@ class OwnPoolWorld:
             if self.held[name] == row:
                 said = f"`{name}` keeps row {row}, and {cause} put {where} to {is_now}"
                 return f"{said}, wanted {wanted}: its tokens are in there."
-        whose = next((f"`{name}` holds row {row}" for name, of in self.held.items() if of == row), "")
+        whose = next(
+            (f"`{name}` holds row {row}, and its tokens are in there" for name, of in self.held.items() if of == row),
+            "",
+        )
         whose = whose or (f"row {row} is free" if row in self.free else f"row {row} is nobody's")
         return (
             f"{where} is {is_now} after {cause}, wanted {wanted}: {whose}."
@@ -506,7 +546,7 @@ class OwnPoolWorld:
             [look(own, name).tolist() for name in LENGTHS],
         )
 
-    def _need_apart(self, before: Any) -> None:
+    def _need_apart(self, before: Any, twin: Any) -> None:
         after = self._state_of(self.own)
         if before != after:
             name = next(
@@ -518,17 +558,19 @@ class OwnPoolWorld:
                 f"making a second pool changed the first: its {code(name)} went from {was_and_is(before, after)}. "
                 "Two pools must share nothing: make it anew in `__init__`."
             )
-        twin = {name: look(self.twin, name) for name in ("req_to_token", *LENGTHS)}
-        for name, tensor in twin.items():
+        tensors = {name: look(twin, name) for name in ("req_to_token", *LENGTHS)}
+        for name, tensor in tensors.items():
             if tensor.untyped_storage().data_ptr() == look(self.own, name).untyped_storage().data_ptr():
                 raise Wrong(f"two pools share one `{name}`: make it anew in `__init__`.")
 
     def _compare_twin(self, kind: str) -> None:
         now = self._state_of(self.twin)
         if now != self.twin_state:
+            del self.maker.twins[self.start]
             pairs = zip(("free_slots", "req_to_token", "lengths"), self.twin_state, now, strict=True)
             name, was, is_now = next(each for each in pairs if each[1] != each[2])
             raise Wrong(
-                f"`{kind}` here changed the {code(name)} of another pool, from {shown(was)} to {shown(is_now)}. "
+                f"`{kind}` here changed the {code(name)} of another pool, "
+                f"from {shown(listed(was))} to {shown(listed(is_now))}. "
                 "Two pools must share nothing: make everything in `__init__`."
             )

@@ -46,7 +46,10 @@ def _need_num_rows(shape: tuple[int, int], step: int, size: int, width: int, mad
     rows, columns = shape
     if columns != width:
         turned = ": first rows, then positions" if shape in ((width, size), (width, size + 1)) else ""
-        raise Wrong(f"`req_to_token` of {made} is {rows} x {columns}, wanted {size} rows of {width} positions{turned}.")
+        raise Wrong(
+            f"`req_to_token` of {made} is {rows} x {columns}, "
+            f"wanted {counted(size, 'row')} of {width} positions{turned}."
+        )
     if step >= 5 and rows != size + 1:
         raise Wrong(
             f"`req_to_token` of {made} has {counted(rows, 'row')}, wanted {size + 1}: "
@@ -114,8 +117,8 @@ def free_slots_of(own: Any, doing: str) -> tuple[int, ...]:
     try:
         return tuple(rows_in(free))
     except TypeError as error:
-        after = f" after {doing}" if doing else ""
-        raise Wrong(f"`free_slots`{after} is {shortened(free)}: {error}; wanted the free rows.") from error
+        when = f" {'of' if doing.startswith('`MyPool') else 'after'} {doing}" if doing else ""
+        raise Wrong(f"`free_slots`{when} is {shortened(free, 60)}: {error}. Wanted the free rows.") from error
 
 
 def _need_free_rows(free: list[int], step: int, size: int, num_rows: int, made: str) -> None:

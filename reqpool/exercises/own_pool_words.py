@@ -59,4 +59,8 @@ def code(name: str) -> str:
 
 def was_and_is(before: Any, after: Any) -> str:
     was, now = next((was, now) for was, now in zip(before, after, strict=True) if was != now)
-    return f"{was} to {now}"
+    return f"{listed(was)} to {listed(now)}"
+
+
+def listed(rows: Any) -> Any:
+    return list(rows) if isinstance(rows, tuple) else rows

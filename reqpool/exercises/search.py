@@ -36,15 +36,19 @@ class World(Protocol):
     """A small pool in which the learner's code is at work, and our own books on what should be."""
 
     pool: Any  # what is recorded when a case is shown
+    emit: Callable[..., None]  # `Trace.emit` while a case is recorded: for what no call shows. No need to have one
 
     def moves(self) -> Sequence[Move]:
         """What can be done next, always in the same order."""
+        ...
 
     def play(self, move: Move) -> None:
         """Do it, and compare. Raises Wrong; Raised and Stopped, which `guard.call` raises, are taken as Wrong."""
+        ...
 
     def seen(self) -> Hashable:
         """All that can be seen, in the books and in the pool."""
+        ...
 
 
 Build = Callable[[Any], World]  # from start settings
@@ -65,13 +69,33 @@ def as_wrong(error: Wrong | Raised | Stopped) -> Wrong:
     return Wrong(f"your code raises `{error}`. {error.where}".rstrip())
 
 
-def played(build: Build, start: Any, moves: Sequence[Move]) -> tuple[World | None, Found | None]:
-    """The world after these moves; or what is wrong, and after how many of them."""
+Pick = Callable[[World, Any], "Move | None"]
+
+
+def as_it_is(world: World, move: Move) -> Move:
+    return move
+
+
+def if_possible(world: World, move: Move) -> Move | None:
+    return move if move in world.moves() else None
+
+
+def by_number(world: World, number: int) -> Move | None:
+    """Smaller numbers, simpler moves."""
+    moves = world.moves()
+    return moves[number % len(moves)] if moves else None
+
+
+def played(build: Build, start: Any, moves: Sequence[Any], pick: Pick = as_it_is) -> tuple[World | None, Found | None]:
+    """The world after these moves; or what is wrong, and after which of them; or neither, where one cannot be done."""
     need_time()
     done: list[Move] = []
     try:
         world = build(start)
-        for move in moves:
+        for each in moves:
+            move = pick(world, each)
+            if move is None:
+                return None, None
             done.append(move)
             world.play(move)
     except (Wrong, Raised, Stopped) as error:
@@ -91,7 +115,7 @@ def breadth_first(build: Build, starts: Sequence[Any], depth: int, most: int = 4
                 return None
             left -= 1
             world, found = played(build, start, moves)
-            if found:
+            if world is None:  # something is wrong: what `moves` names can be done
                 return found
             here = (start, world.seen())
             if here not in known:
@@ -116,7 +140,7 @@ def deeper(build: Build, starts: Sequence[Any], longest: int = 12, examples: int
     last: list[Found] = []
 
     def is_wrong(drawn: tuple[int, list[int]]) -> bool:
-        found = _walk(build, starts[drawn[0]], drawn[1])
+        _, found = played(build, starts[drawn[0]], drawn[1], by_number)
         if found:
             last[:] = [found]
         return found is not None
@@ -128,7 +152,7 @@ def deeper(build: Build, starts: Sequence[Any], longest: int = 12, examples: int
         database=None,
         deadline=None,
         phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=list(HealthCheck),  # pyright: ignore[reportArgumentType] - sees the metaclass's members
     )
     try:
         at, numbers = find(drawings, is_wrong, settings=quiet)
@@ -136,21 +160,13 @@ def deeper(build: Build, starts: Sequence[Any], longest: int = 12, examples: int
         return None
     except Flaky:
         return last[0]
-    return _walk(build, starts[at], numbers) or last[0]
+    return _without_needless_moves(build, played(build, starts[at], numbers, by_number)[1] or last[0])
 
 
-def _walk(build: Build, start: Any, numbers: Sequence[int]) -> Found | None:
-    """Each number chooses among the moves that there are; smaller numbers, simpler moves."""
-    need_time()
-    done: list[Move] = []
-    try:
-        world = build(start)
-        for number in numbers:
-            moves = world.moves()
-            if not moves:
-                break
-            done.append(moves[number % len(moves)])
-            world.play(done[-1])
-    except (Wrong, Raised, Stopped) as error:
-        return Found(start, tuple(done), as_wrong(error))
-    return None
+def _without_needless_moves(build: Build, found: Found) -> Found:
+    """Leave out one move after the other. Hypothesis cannot: with a number left out, the others choose other moves."""
+    for i in range(len(found.moves)):
+        _, fewer = played(build, found.start, found.moves[:i] + found.moves[i + 1 :], if_possible)
+        if fewer:
+            return _without_needless_moves(build, fewer)
+    return found

@@ -1,18 +1,20 @@
-"""The player: a trace one can step through, as a widget or as a page that needs no kernel.
+"""The player: a trace one can step through, as a widget or as a page that needs no kernel; or a question about a step.
 
 tape.py writes the trace as one string; the *.js files, which are one module, and player.css draw it in both worlds;
-widget.py and page.py are the two ways to get it in front of somebody.
+widget.py and page.py are the two ways to get it in front of somebody. aggregate.py draws a table that is too large to
+be recorded, from its size and lengths alone.
 """
 
 import os
 
 from IPython.display import HTML
 
+from reqpool.player.aggregate import table_map
 from reqpool.player.page import to_fragment, to_html
 from reqpool.player.widget import Player, checked
 from reqpool.trace import Trace
 
-__all__ = ["Player", "show", "to_html"]
+__all__ = ["Player", "show", "table_map", "to_html"]
 
 
 def show(trace: Trace, static: bool | None = None) -> Player | HTML:

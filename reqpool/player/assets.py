@@ -2,7 +2,7 @@
 
 from importlib.resources import files
 
-PIECES = ("tape.js", "grids.js", "strips.js", "player.js")
+PIECES = ("tape.js", "grids.js", "strips.js", "question.js", "large.js", "player.js")
 
 
 def _read(name: str) -> str:

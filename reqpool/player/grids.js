@@ -128,9 +128,10 @@ class Grid {
     set(cell, "data-state", state);
     const flat = row * this.tape.columns + position;
     const [wrong, odd] = [this.tape.wrong.has(flat), this.tape.odd.get(flat)];
-    const words = [`position ${position}`, ...(state === "empty" ? ["empty"] : [`slot ${slot}`, state])];
+    const words = [...(cell.signs ? [`row ${row}`] : []), `position ${position}`, ...(state === "empty" ? ["empty"] : [`slot ${slot}`, state])];
     if (odd !== undefined) words.push(odd ? `in ${odd} cells` : "the dummy slot");
     if (wrong) words.push("wrong");
+    words.push(...(cell.signs ?? [])); // of a question
     set(cell, "aria-label", words.join(", "));
     set(cell, "data-wrong", wrong ? "" : null);
     set(cell, "data-odd", oddMark(odd));
@@ -244,7 +245,7 @@ class CanvasGrid extends Grid {
   repaint() {
     if (!this.cellWidth) return;
     const style = getComputedStyle(this.element);
-    this.ratio = window.devicePixelRatio || 1;
+    this.ratio = (window.devicePixelRatio || 1) * scaleOf(this.element);
     this.ink = Object.fromEntries(["cell", "hatch", "tint"].map((name) => [name, style.getPropertyValue(`--${name}`)]));
     const pattern = (...tile) => h("canvas").getContext("2d").createPattern(hatch(this.ink.hatch, ...tile), "repeat");
     this.hatches = { stale: pattern(7, true), padding: pattern(4, false) };
@@ -268,7 +269,7 @@ class CanvasGrid extends Grid {
       const view = new Row(tape, row);
       view.canvas = h("canvas", { "aria-hidden": "true" });
       view.canvas.width = Math.round(this.cellWidth * tape.columns * this.ratio);
-      view.canvas.height = rowHeight * this.ratio;
+      view.canvas.height = Math.round(rowHeight * this.ratio);
       view.cells.append(view.canvas);
       view.element.dataset.row = row;
       view.element.style.top = `${row * rowHeight}px`;
@@ -365,7 +366,8 @@ class CanvasGrid extends Grid {
     const strip = event.target.closest(".cells");
     const row = strip?.parentElement.dataset.row;
     if (row === undefined || event.target.dataset.position) return super.find(event);
-    const position = Math.floor((event.clientX - strip.getBoundingClientRect().left) / this.cellWidth);
+    const x = (event.clientX - strip.getBoundingClientRect().left) / scaleOf(this.element);
+    const position = Math.floor(x / this.cellWidth);
     return { row: Number(row), position: clamp(position, 0, this.tape.columns - 1) };
   }
 }

@@ -1,11 +1,13 @@
 """The player as HTML that needs no kernel and no other host: one page, or a piece of one for an output area."""
 
 import hashlib
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from html import escape
 from urllib.parse import quote
 
 from reqpool.player.assets import CSS, ESM
+from reqpool.player.question import past
 from reqpool.player.tape import encode
 from reqpool.trace import Trace
 
@@ -42,15 +44,29 @@ FRAGMENT = """\
 for (const root of document.querySelectorAll('[data-reqpool="{mark}"][data-tape]')) {{
   const tape = root.dataset.tape;
   root.removeAttribute("data-tape");
-  mount(root, tape, {{ speed: {speed}, step: {step}, group: "{group}" }});
+  mount(root, tape, {{ speed: {speed}, step: {step}, group: "{group}", large: {large}, question: {question} }});
 }}
 </script>
 """
 
 
-def to_html(trace: Trace, title: str = "reqpool player", *, step: int = 0, speed: float = 2.0) -> str:
-    """A complete page that plays the trace: from a file, from any server, in an output area, with no network."""
-    return PAGE.format(title=escape(title), fragment=to_fragment(trace, step=step, speed=speed))
+def to_html(
+    trace: Trace,
+    title: str = "reqpool player",
+    *,
+    step: int = 0,
+    speed: float = 2.0,
+    large: bool = False,
+    question: Mapping[str, bool | list[int]] | None = None,
+) -> str:
+    """A complete page that plays the trace: from a file, from any server, in an output area, with no network.
+
+    In `large` type it can be read from the back of a room; the reader may switch that on and off.
+    With a `question`, which is a player's `pick`, `picked` and `mark`, it asks for a cell at this step instead, and
+    nothing in the page tells what happens after it.
+    """
+    fragment = to_fragment(trace, step=step, speed=speed, large=large, question=question)
+    return PAGE.format(title=escape(title), fragment=fragment)
 
 
 # The page around it shows through: a frame and the document in it have to be of one colour scheme for that, whichever.
@@ -115,11 +131,21 @@ def to_frame(
     return f'<iframe title="{escape(title)}" srcdoc="{page}" style="{style}"></iframe>'
 
 
-def to_fragment(trace: Trace, *, step: int = 0, speed: float = 2.0, group: str = "") -> str:
+def to_fragment(
+    trace: Trace,
+    *,
+    step: int = 0,
+    speed: float = 2.0,
+    group: str = "",
+    large: bool = False,
+    question: Mapping[str, bool | list[int]] | None = None,
+) -> str:
     """The player alone, to be put into a page that exists; several in one page leave each other alone.
 
     Those of one group (any name) move together instead.
     """
-    tape = encode(trace)
+    tape = encode(trace if question is None else past(trace, step))
     mark = hashlib.sha256(tape.encode()).hexdigest()[:16]
-    return FRAGMENT.format(css=CSS, js=ESM, mark=mark, tape=tape, step=step, speed=speed, group=quote(group))
+    asked = "null" if question is None else json.dumps(question)
+    options = {"step": step, "speed": speed, "group": quote(group), "large": json.dumps(large), "question": asked}
+    return FRAGMENT.format(css=CSS, js=ESM, mark=mark, tape=tape, **options)

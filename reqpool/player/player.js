@@ -28,8 +28,10 @@ function watchTheme(changed) {
 }
 
 class Player {
-  constructor(root, head, who) {
+  constructor(root, head, who, { large, question = null }) {
     this.root = root;
+    this.large = large;
+    this.question = question;
     this.head = head;
     this.who = who; // whose last step this is, to the playhead
     root.classList.add("reqpool-player");
@@ -43,12 +45,14 @@ class Player {
     const first = { capture: true, signal: this.listening.signal }; // at the window: before JupyterLab, which listens at the document
     window.addEventListener("keydown", (event) => this.letThrough(event), first);
     on("mousedown", (event) => this.press(event));
+    on("click", (event) => this.choose(event));
     on("pointermove", (event) => this.point(event));
     on("pointerleave", () => this.settle());
     on("focusin", (event) => this.point(event));
     on("focusout", (event) => root.contains(event.relatedTarget) || this.settle());
     this.resized = new ResizeObserver(() => this.layout());
-    this.undo = [watchTheme(() => this.theme()), head.subscribe(() => this.draw()), () => this.resized.disconnect()];
+    large.show(root, () => this.resize());
+    this.undo = [() => large.destroy(), watchTheme(() => this.theme()), head.subscribe(() => this.draw()), () => this.resized.disconnect()];
   }
 
   destroy() {
@@ -88,10 +92,12 @@ class Player {
     this.detail = h("p", { class: "detail" });
     this.differs = h("p", { class: "differs", role: "note" });
     this.recital = new Recital(tape);
+    const { question } = this;
     const below = [this.detail, this.strip.element, this.recital.element, this.transport(), this.legend()];
-    this.lanes = tape.events.some((event) => event.lane) ? new Lanes(tape, this.line) : null; // takes the time line up to it
+    this.lanes = !question && tape.events.some((event) => event.lane) ? new Lanes(tape, this.line) : null; // takes the time line up to it
     const lanes = this.lanes ? [this.lanes.element, this.lanes.arrow] : [];
-    this.root.replaceChildren(this.says, this.differs, this.free, ...lanes, this.grid.element, ...below);
+    const table = [this.grid.element, ...(question ? [question.line] : [])];
+    this.root.replaceChildren(this.says, this.differs, this.free, ...lanes, ...table, ...below);
     this.grid.element.addEventListener("scroll", () => this.lanes?.point(this.grid));
     this.resized.disconnect();
     this.resized.observe(this.root);
@@ -102,6 +108,7 @@ class Player {
     this.layout();
     this.shown = null;
     this.head.tell();
+    question?.show(this.root, this.grid);
   }
 
   transport() {
@@ -123,7 +130,8 @@ class Player {
     this.scrubber = h("input", { ...range, [QUIET]: "true" });
     this.scrubber.addEventListener("input", () => head.move(Number(this.scrubber.value)));
     this.line = h("div", { class: "line" }, ticks(this.tape), this.scrubber);
-    return h("div", { class: "transport" }, h("div", { class: "buttons" }, ...buttons), this.line);
+    const [moving, line] = this.question ? [[], []] : [buttons, [this.line]];
+    return h("div", { class: "transport" }, h("div", { class: "buttons" }, ...moving, this.large.button), ...line);
   }
 
   legend() {
@@ -140,7 +148,7 @@ class Player {
     const marks = h("span", { class: "marks" }, "time line: ");
     marks.append(tick("tall"), "rows change hands; ", tick("tall dashed"), "given back; ");
     marks.append(tick("tall thick"), "refused, or a late write; ", tick("short"), "anything else");
-    return h("p", { class: "legend" }, ...items, marks);
+    return h("p", { class: "legend" }, ...items, ...(this.question ? [] : [marks]));
   }
 
   draw() {
@@ -177,7 +185,8 @@ class Player {
 
   sentence(k) {
     const { kind, text } = this.tape.caption(k);
-    return [h("span", { class: "count" }, `step ${k} of ${this.tape.last}`), " ", h("strong", {}, kind), `: ${text}`];
+    const steps = this.question ? "" : ` of ${this.tape.last}`; // a question does not tell how many follow
+    return [h("span", { class: "count" }, `step ${k}${steps}`), " ", h("strong", {}, kind), `: ${text}`];
   }
 
   /** What differs from the other players of the group, where their tables have the same size. */
@@ -262,7 +271,7 @@ class Player {
     this.pointed = null;
     this.strip.light([]);
     this.grid.light([]);
-    setText(this.detail, "Point at a cell or a slot, or press Enter in the table, to see which is which.");
+    setText(this.detail, `Point at a cell or a slot${this.question ? "" : ", or press Enter in the table,"} to see which is which.`);
   }
 
   /** A mouse does not go into the table: after a click on a cell the arrow keys still step, and Enter begins there. */
@@ -272,6 +281,14 @@ class Player {
     this.cursor = place(cell);
     this.grid.element.focus({ preventScroll: true });
     event.preventDefault();
+  }
+
+  /** The answer to a question, by mouse; the arrow keys go on from there. */
+  choose(event) {
+    const cell = this.question && event.target.closest(".cell");
+    if (!cell) return;
+    this.question.pick(place(cell));
+    this.enter(place(cell));
   }
 
   /** Keys that mean nothing here are JupyterLab's (Shift+Enter, Ctrl+S): the mark that keeps it off is away while they pass. */
@@ -302,7 +319,9 @@ class Player {
     if (key === "Tab") return BROWSERS;
     if (shiftKey) return target === this.scrubber && /^(Arrow|Page|Home|End)/.test(key) ? BROWSERS : undefined;
     const cell = target.closest("[data-position]");
+    if (cell && this.question && (key === "Enter" || key === " ")) return () => this.question.pick(place(cell));
     if (cell) return this.meaningInTable(key, place(cell));
+    if (this.question && target === this.grid.element && /^Arrow/.test(key)) return () => this.enter(this.cursor ?? { row: 0, position: 0 });
     if (target.closest("button") && (key === " " || key === "Enter")) return BROWSERS; // it clicks
     if (key === "Enter") return () => this.enter(this.cursor ?? { row: 0, position: 0 });
     if (key === "Escape") return this.notebook() && (() => this.notebook().focus());
@@ -311,6 +330,7 @@ class Player {
 
   meaningAnywhere(key) {
     const { head, tape } = this;
+    if (this.question) return /^(Arrow|Page|Home|End)/.test(key) ? BROWSERS : undefined;
     const to = { ArrowLeft: tape.step - 1, ArrowRight: tape.step + 1, Home: 0, End: head.last }[key];
     if (to !== undefined) return () => head.move(to);
     if (key === " ") return () => head.play();
@@ -346,6 +366,12 @@ class Player {
     return true;
   }
 
+  /** As on a new width: in larger type there are fewer pixels. */
+  resize() {
+    this.width = null;
+    this.layout();
+  }
+
   /** On a new width, and when an element that was made before it was shown gets one at last. */
   layout() {
     if (!this.tape) return;
@@ -364,13 +390,15 @@ class Player {
   /** What the longest sentences and the most free rows take at this width, so that the table stays where it is. */
   room() {
     const { tape } = this;
+    const steps = this.question ? [tape.step] : [...tape.captions.keys()];
     const length = tape.captions.map((_, k) => Object.values(tape.caption(k)).join().length);
-    const longest = [...tape.captions.keys()].sort((a, b) => length[b] - length[a]).slice(0, 20);
+    const longest = steps.sort((a, b) => length[b] - length[a]).slice(0, 20);
     const ruler = h("div", { class: "ruler", "aria-hidden": "true" });
     ruler.append(...longest.map((k) => h("p", { class: "says" }, ...this.sentence(k))));
-    ruler.append(h("p", { class: "free" }, ...this.freeLine(Array(tape.mostFree).fill(tape.rows - 1))));
+    ruler.append(h("p", { class: "free" }, ...this.freeLine(Array(this.question ? tape.free.length : tape.mostFree).fill(tape.rows - 1))));
     this.root.append(ruler);
-    const heights = Array.from(ruler.children, (line) => Math.ceil(line.getBoundingClientRect().height)); // offsetHeight rounds down
+    const scale = scaleOf(this.root);
+    const heights = Array.from(ruler.children, (line) => Math.ceil(line.getBoundingClientRect().height / scale)); // offsetHeight rounds down
     ruler.remove();
     return { freeHeight: heights.pop(), sayHeight: Math.max(...heights) };
   }
@@ -385,12 +413,13 @@ class Player {
   }
 }
 
-/** Show a tape in an element of a page. Options: speed (steps a second), step, group (of players that move together). */
-export function mount(root, tape, { speed = 2, step = 0, group = "" } = {}) {
+/** Show a tape in an element of a page. Options: speed (steps a second), step, group (of players that move together),
+ *  large (type), question (see question.js). */
+export function mount(root, tape, { speed = 2, step = 0, group = "", large = false, question = null } = {}) {
   const head = Playhead.of(group, speed);
   head.lasts.set(root, Infinity); // until the tape is unpacked
   head.go(step);
-  const player = new Player(root, head, root);
+  const player = new Player(root, head, root, { large: new LargeType(large), question: question && new Question(question) });
   return { head, player, ready: player.load(tape), destroy: () => (head.leave(root), player.destroy()) };
 }
 
@@ -432,14 +461,26 @@ export default () => {
     render({ model, el }) {
       el.classList.add("reqpool-place");
       const root = el.appendChild(h("div"));
-      const player = new Player(root, head, who);
+      const asked = () => ({ pick: model.get("pick"), picked: model.get("picked"), mark: model.get("mark") });
+      const tell = (cell) => (model.set("picked", cell), model.save_changes()); // at once
+      const question = model.get("question") ? new Question(asked(), tell) : null;
+      const large = new LargeType(model.get("large"), (on) => (model.set("large", on), model.save_changes()));
+      const hears = Object.fromEntries(["pick", "picked", "mark"].map((name) => [name, () => question?.update(asked())]));
+      hears.large = () => large.set(model.get("large"));
+      for (const [name, act] of Object.entries(hears)) model.on(`change:${name}`, act);
+      const player = new Player(root, head, who, { large, question });
       const load = async () => {
         await player.load(model.get("tape"));
         if (model.get("playing")) head.play(true);
       };
       model.on("change:tape", load);
       load();
-      return () => (model.off("change:tape", load), player.destroy(), root.remove());
+      return () => {
+        model.off("change:tape", load);
+        for (const [name, act] of Object.entries(hears)) model.off(`change:${name}`, act);
+        player.destroy();
+        root.remove();
+      };
     },
   };
 };

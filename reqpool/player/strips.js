@@ -153,7 +153,8 @@ class Lanes {
     if (!hit.length) return;
     const { here } = this.tracks[LANES.indexOf(laneOf(event))];
     const [box, from] = [this.arrow, here].map((element) => element.getBoundingClientRect());
-    const [x, y] = [from.left + from.width / 2 - box.left, from.bottom - box.top];
+    const scale = scaleOf(this.element);
+    const [x, y] = [(from.left + from.width / 2 - box.left) / scale, (from.bottom - box.top) / scale];
     const bend = grid.element.offsetTop - 5;
     const into = hit.slice(0, 8).map((row) => grid.middleOf(row));
     set(this.shaft, "d", `M${x} ${y}V${bend}H7${into.map((row) => `M7 ${bend}V${row}H12`).join("")}`);

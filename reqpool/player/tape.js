@@ -8,6 +8,8 @@
 //   strips.js  SlotStrip  the same numbers seen from the KV cache
 //              Recital    what each request has recited so far (only where a trace says so)
 //              Lanes      the schedule and the forward lane in time, and the arrow of a late write (likewise)
+//   question.js Question  which cell? picked by hand, locked and marked by the kernel
+//   large.js   LargeType  the switch for a projector
 //   player.js  Player     one view: sentence, free rows, lanes, table, slots, texts, transport, keys, theme
 //
 // In a notebook: the default export (anywidget calls it once per widget). On a page: mount(root, tape, options).

@@ -7,11 +7,10 @@ Each is a widget with `answer`, None until there is one; `missing`, which says w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import ipywidgets as widgets
 
-from reqpool.parts import FramedPlayer, note, static, text_box
+from reqpool.parts import FramedPlayer, static
 from reqpool.player import Player
 from reqpool.trace import Trace
 
@@ -37,23 +36,17 @@ class Choices(widgets.RadioButtons):
         return self.value
 
     def lock(self, _: str) -> None:
-        self.disabled = True
+        _keep(self)
 
 
 class ClickedCell(widgets.VBox):
-    """A cell of the player's table, by mouse or by keyboard."""
+    """A cell of the player's table, by mouse or by keyboard. The player says itself which was picked, and marks it."""
 
     missing = "Choose a cell of the table first: click it, or go there with the arrow keys and press Enter."
 
     def __init__(self, table: Trace) -> None:
         self.player = Player(table, step=len(table), pick=True)
-        self.said = text_box(note("Your prediction: click a cell of the table."))
-        self.player.observe(self._say, names="picked")
-        super().__init__([self.player, self.said])
-
-    def _say(self, _: Any) -> None:
-        if self.answer is not None:
-            self.said.value = note(f"Your prediction: <strong>{cell_words(self.answer)}</strong>")
+        super().__init__([self.player])
 
     @property
     def answer(self) -> Cell | None:
@@ -76,11 +69,12 @@ class RowAndPosition(widgets.VBox):
 
     @property
     def answer(self) -> Cell | None:
-        cell = self.row.value, self.position.value
-        return None if None in cell else cell
+        row, position = self.row.value, self.position.value
+        return None if row is None or position is None else (row, position)
 
     def lock(self, _: Cell) -> None:
-        self.row.disabled = self.position.disabled = True
+        _keep(self.row)
+        _keep(self.position)
 
 
 def _numbers(label: str, stop: int) -> widgets.Dropdown:
@@ -88,9 +82,14 @@ def _numbers(label: str, stop: int) -> widgets.Dropdown:
     return widgets.Dropdown(options=options, value=None, description=label, layout=widgets.Layout(width="16em"))
 
 
+def _keep(control: widgets.RadioButtons | widgets.Dropdown) -> None:
+    """Disable it, and take back what still comes: in a busy kernel a click can overtake the change made before it."""
+    value, control.disabled = control.value, True
+    control.observe(lambda _: setattr(control, "value", value), names="value")
+
+
 def a_cell_of(table: Trace) -> ClickedCell | RowAndPosition:
-    asks = not static() and "pick" in Player.class_trait_names()
-    return ClickedCell(table) if asks else RowAndPosition(table)
+    return RowAndPosition(table) if static() else ClickedCell(table)
 
 
 def cell_words(cell: Cell) -> str:

@@ -10,11 +10,14 @@ import ipywidgets as widgets
 import torch
 
 from reqpool.parts import BAD, GOOD, QUIET, at_the_end, note, prose, text_box
+from reqpool.player.question import past
 from reqpool.questions.answering import Cell, Choices, a_cell_of, cell_words
 from reqpool.questions.bank import PREDICTIONS, QUIZZES
 from reqpool.questions.question import Answering, Opened, Question
 from reqpool.questions.written import Prediction, QuizQuestion
 from reqpool.trace import Trace
+
+PICTURE = '<div style="max-width: 760px">{}</div>'
 
 # ---- predict --------------------------------------------------------------------------------------------------------
 
@@ -45,7 +48,7 @@ def predict(
     comes_true = question.choices[right]
 
     def open_up(chosen: str) -> Opened:
-        shown = text_box(reveal) if isinstance(reveal, str) else at_the_end(reveal)
+        shown = text_box(PICTURE.format(reveal)) if isinstance(reveal, str) else at_the_end(reveal)
         return _verdict(chosen, comes_true, why), [shown, _seen(seen)]
 
     answering = Choices(list(question.choices.values()), "Your prediction:")
@@ -55,7 +58,9 @@ def predict(
 def _ask_for_cell(text: str, right: Any, reveal: Trace | str, step: int | None, why: str, seen: str) -> Question:
     if not isinstance(reveal, Trace) or step is None:
         raise ValueError("predict: for a cell, `reveal` is a Trace and `step` says which of its tables is shown")
-    before, then = _up_to(reveal, step), _up_to(reveal, step + 1)
+    for k in (step, step + 1):
+        reveal.snapshot(k)  # raises where there is no such step
+    before, then = past(reveal, step), past(reveal, step + 1)
     rows, positions = before.first.table.shape
     if right not in [(row, position) for row in range(rows) for position in range(positions)]:
         raise ValueError(
@@ -87,12 +92,6 @@ def _verdict(chosen: str, comes_true: str, why: str) -> str:
 
 def _seen(seen: str) -> widgets.HTML:
     return text_box(note(f"<strong>What did you see?</strong> {prose(seen)}"))
-
-
-def _up_to(trace: Trace, step: int) -> Trace:
-    """The first `step` events of a trace: what may be looked at before the rest is known."""
-    trace.snapshot(step)  # raises where there is no such step
-    return Trace(trace.first, trace.events[:step])
 
 
 def _plain(outcome: Any) -> Any:

@@ -10,8 +10,8 @@ PREDICTIONS = {
         why="Every row is as wide as the longest request may ever be, and it is all there from the start: {small} "
         "become {large}, even if every request has ten tokens.",
         seen="The line is the memory of 2,048 rows at every context length: each doubling to the right is one "
-        "doubling up. The mark stands at the doubled context, at {large}. Two more doublings, and it has passed the "
-        "dashed line.",
+        "doubling up. The blue mark stands at the doubled context, at {large}. Two more doublings, and it has passed "
+        "the dashed line. (The diamonds are tables of real engines; the section Change it names them.)",
     ),
     "cells_of_a_reused_row": Prediction(
         "A request with five tokens ends, and its row goes to another one, which has two tokens so far. In how many "

@@ -6,7 +6,7 @@ PREDICTIONS = {
     "where_b_writes": Prediction(
         "b has recited one letter; its four tokens are at positions 0 to 3 of row 1. Then the late write lands: the "
         "verified length of row 1 goes from 4 to 12. Now b's next token is given slot {given}, in the cell at "
-        "position 4, and b's next step runs. Which cell names the slot that K and V of this token go to?",
+        "position 4, and b's next step runs. From which cell does the step read the slot for K and V of this token?",
         why="A step starts at the verified length, and that is 12 by now. The cell at position 12 still says slot "
         "{slot}, from the time when the row was a's. Slot {given}, which b was given for this token, gets nothing.",
         seen="The sentence of this step says it: K and V of one token go to slot {slot}, and who holds that slot. "

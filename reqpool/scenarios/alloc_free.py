@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import torch
 
-from reqpool.pool import Req, ReqToTokenPool
+from reqpool.pool import Req, ReqToTokenPool, row_of
 from reqpool.scenarios.letters import Letters, finish, live_slots, recite
 from reqpool.trace import Trace, record
 
@@ -119,7 +119,7 @@ _TEXTS = ("cat", "dog", "owl", "bee", "fox")
 
 def _prefill_from_zero(trace: Trace, pool: ReqToTokenPool, letters: Letters, req: Req, text: str) -> None:
     """The prompt goes to positions 0, 1, ...: a new request believes that its row is empty and its own."""
-    row, n = req.req_pool_idx, len(text)
+    row, n = row_of(req), len(text)
     slots = letters.take(n)
     letters.write(slots, text)
     pool.req_to_token[row, :n] = torch.tensor(slots)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from reqpool.checked import CheckedPool
-from reqpool.pool import Req, ReqToTokenPool
+from reqpool.pool import Req, ReqToTokenPool, row_of
 from reqpool.scenarios.letters import Letters, finish, live_slots, prefill, recite, tell
 from reqpool.trace import Trace, record
 
@@ -17,8 +17,7 @@ def two_owners(guarded: bool = False, shared: int = 2) -> Trace:
         guarded: play it on a `CheckedPool` that refuses a slot which another row holds; b waits then.
         shared: the position of a's row whose slot is given away twice.
     """
-    kind = {"exclusive_slots": True} if guarded else {}
-    pool = (CheckedPool if guarded else ReqToTokenPool)(2, 6, "cpu", **kind)
+    pool = CheckedPool(2, 6, "cpu", exclusive_slots=True) if guarded else ReqToTokenPool(2, 6, "cpu")
     letters = Letters(7)
     a, b = Req("a"), Req("b")
     with record(pool) as trace:
@@ -26,7 +25,7 @@ def two_owners(guarded: bool = False, shared: int = 2) -> Trace:
         prefill(pool, letters, a, "hello")
         recite(trace, pool, letters, a, "hello")
         trace.step = 1
-        slot = live_slots(pool, a.req_pool_idx)[shared]
+        slot = live_slots(pool, row_of(a))[shared]
         letters.give_back([slot])  # the fault: a still holds it
         trace.emit(
             "note", rid="a", rows=[1], text=f"slot {slot} goes to the KV allocator's free slots; row 1 still says it"
@@ -53,7 +52,7 @@ def stale_cells(first: str = "horse", second: str = "dog", by_length: bool = Tru
         for req, text in ((a, first), (b, second)):
             pool.alloc([req])
             prefill(pool, letters, req, text)
-            row = req.req_pool_idx
+            row = row_of(req)
             slots = live_slots(pool, row) if by_length else cells_that_are_not_zero(pool, row)
             tell(trace, req.rid, row, letters.read(slots), text)
             if req is a:

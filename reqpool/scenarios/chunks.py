@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, replace
 
-from reqpool.pool import Req, ReqToTokenPool
+from reqpool.pool import Req, ReqToTokenPool, row_of
 from reqpool.scenarios.letters import Letters, finish
 from reqpool.scenarios.together import given_back
 from reqpool.trace import Event, Trace, record
@@ -59,7 +59,7 @@ def _launch(trace: Trace, req: Req, chunk: str, last: bool) -> None:
 
 
 def _result(pool: ReqToTokenPool, req: Req, num_tokens: int) -> None:
-    pool.verify([req.req_pool_idx], num_tokens)
+    pool.verify([row_of(req)], num_tokens)
     req.kv_committed_len += num_tokens
     req.inflight_middle_chunks = max(0, req.inflight_middle_chunks - 1)
 
@@ -134,7 +134,7 @@ def row_read_while_freed(pool_class: type[ReqToTokenPool] = ReqToTokenPool) -> T
         a.inflight_middle_chunks = 1
         pool.alloc([a])
         first = _chunk(pool, letters, a, "abcd")
-        row = a.req_pool_idx
+        row = row_of(a)
         text = f"the forward step of chunk 1 is launched: it will read row {row}, positions 0 to 3"
         trace.emit("note", rid="a", rows=[row], text=text, lane="schedule")
         trace.step = 2

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from reqpool.faulty import FreedBetweenChunks, NoPaddingRow, NoResetOnReuse
-from reqpool.pool import ReqToTokenPool
+from reqpool.pool import ReqToTokenPool, row_of
 from reqpool.scenarios.late_chain import Recital, explained
 from reqpool.serving.engine import Engine
 from reqpool.serving.graph import Dummies, GraphRunner
@@ -35,13 +35,24 @@ class Run:
     """What an experiment came to.
 
     Attributes:
-        trace: every step, with the recited texts as facts; None for a run that was not recorded.
+        recording: every step, with the recited texts as facts; None for a run that was not recorded.
         recited, expected: letters, by rid.
     """
 
-    trace: Trace | None
+    recording: Trace | None
     recited: dict[str, str]
     expected: dict[str, str]
+
+    @property
+    def trace(self) -> Trace:
+        """The recording of a run that has one.
+
+        Raises:
+            RuntimeError: it ran with `recorded=False`.
+        """
+        if self.recording is None:
+            raise RuntimeError("this run has no trace: it ran with recorded=False")
+        return self.recording
 
     @property
     def wrong(self) -> dict[str, list[int]]:
@@ -120,7 +131,7 @@ def padding(
         ]
         stage.play(reqs)
     run = stage.run(reqs)
-    return PaddingRun(run.trace, run.recited, run.expected, stage.engine.runner.dummies(graph_size))
+    return PaddingRun(run.recording, run.recited, run.expected, stage.engine.runner.dummies(graph_size))
 
 
 @contextmanager
@@ -265,7 +276,8 @@ def late(
         for _ in range(3):
             stage.step([a, e])
         begin = len(stage.trace) if stage.trace is not None else 0
-        row, launched = a.req_pool_idx, int(pool.generation[a.req_pool_idx])
+        row = row_of(a)
+        launched = int(pool.generation[row])
         text = f"request a's next step, of {_tokens(late_len)}, is launched on row {row}, generation {launched}"
         emit("note", rid="a", rows=[row], text=text)
         owner, reused = None, False
@@ -339,7 +351,7 @@ def owners(late_len: int = 8, reuse: str = "fifo", size: int = 3) -> list[str]:
     >>> owners(), owners(reuse="lifo")
     (['a', '', '', 'b', 'b', 'b'], ['a', '', 'c', 'c', 'c', 'c'])
     """
-    return [run.owner for run in _landings(late_len, reuse, size)[True][:-1]]
+    return [run.owner for run in _landings(late_len, reuse, size)[True] if run.owner is not None]
 
 
 @lru_cache(maxsize=64)

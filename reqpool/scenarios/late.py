@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reqpool.pool import Req, ReqToTokenPool
+from reqpool.pool import Req, ReqToTokenPool, row_of
 from reqpool.scenarios.letters import Letters, finish, live_slots, prefill, tell
 from reqpool.trace import Trace, record
 
@@ -23,7 +23,7 @@ def late_write(pool_class: type[ReqToTokenPool] = ReqToTokenPool) -> Trace:
         pool.alloc([a])
         _forward(pool, letters, a, "fox")
         trace.step = 1
-        row = a.req_pool_idx
+        row = row_of(a)
         prefill(pool, letters, a, "e")
         trace.emit("note", rid="a", rows=[row], text="request a's next forward step is launched")
         trace.emit("retract", rid="a", rows=[row], text="request a is retracted: the engine needs its memory")
@@ -43,7 +43,7 @@ def late_write(pool_class: type[ReqToTokenPool] = ReqToTokenPool) -> Trace:
 
 def _forward(pool: ReqToTokenPool, letters: Letters, req: Req, text: str) -> None:
     """Reserve the slots; the forward lane then writes K and V where the row says, and counts them as verified."""
-    row, n = req.req_pool_idx, len(text)
+    row, n = row_of(req), len(text)
     slots = letters.take(n)
     pool.append(req, slots)
     start = int(pool.verified_lens[row])

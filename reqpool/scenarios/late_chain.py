@@ -98,7 +98,7 @@ def written(trace: Trace, recital: Recital) -> Iterator[Token]:
             continue
         before = trace.snapshot(k - 1)
         for _, row, start, end in event.change.lengths:
-            rid = before.owners.get(row, ("",))[0]
+            rid = owner(before, row)
             if rid not in recital.recited:
                 continue
             first = before.alloced[row] - (end - start)  # the schedule lane has reserved this step's cells already
@@ -112,12 +112,17 @@ def slot_at(snapshot: Snapshot, row: int, position: int) -> int | None:
     return int(snapshot.table[row, position]) if position < snapshot.max_context_len else None
 
 
+def owner(snapshot: Snapshot, row: int) -> str:
+    """Who holds a row; "" for a free one, and for one that was handed out by count."""
+    return snapshot.owners.get(row, (None,))[0] or ""
+
+
 def holder(snapshot: Snapshot, slot: int | None) -> tuple[str, int] | None:
     """Who holds a slot in a live cell, and at which position."""
-    for row, rids in snapshot.owners.items():
+    for row in snapshot.owners:
         live = snapshot.table[row, : snapshot.alloced[row]].tolist()
         if slot and slot in live:
-            return rids[0], live.index(slot)
+            return owner(snapshot, row), live.index(slot)
     return None
 
 

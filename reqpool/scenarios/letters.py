@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from reqpool.pool import Req, ReqToTokenPool
+from reqpool.pool import Req, ReqToTokenPool, row_of
 from reqpool.trace import Trace
 
 NOTHING = "·"  # a slot in which nobody has written
@@ -52,7 +52,7 @@ def prefill(pool: ReqToTokenPool, letters: Letters, req: Req, text: str) -> None
 
 def finish(pool: ReqToTokenPool, letters: Letters, req: Req) -> None:
     """Give back the slots of the live cells, then the row."""
-    letters.give_back(live_slots(pool, req.req_pool_idx))
+    letters.give_back(live_slots(pool, row_of(req)))
     pool.free(req)
 
 

@@ -159,11 +159,11 @@ class _Log:
         time_s, end_s, residence_s = (
             torch.frombuffer(numbers, dtype=torch.float64) for numbers in (self.time_s, self.end_s, self.residence_s)
         )
-        counts = (
+        rows, slots, waiting, retractions = (
             torch.frombuffer(numbers, dtype=torch.int32)
             for numbers in (self.rows, self.slots, self.waiting, self.retractions)
         )
-        return Run(label, time_s, end_s - time_s, *counts, residence_s, self.num_decoded)
+        return Run(label, time_s, end_s - time_s, rows, slots, waiting, retractions, residence_s, self.num_decoded)
 
 
 def check(pool: ReqToTokenPool, slots: Any) -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from reqpool.pool import ReqToTokenPool, _at_least_one
+from reqpool.pool import ReqToTokenPool, _at_least_one, row_of
 from reqpool.serving.requests import Request, no_fact
 
 
@@ -172,7 +172,7 @@ class Scheduler:
         return req.computed_len + n == req.total_len
 
     def _launch(self, req: Request, n: int, kind: str) -> Entry:
-        start, row = req.computed_len, req.req_pool_idx
+        start, row = req.computed_len, row_of(req)
         last = kind == "decode" or self._finishes(req, n)
         self._reserve(req, n)
         req.computed_len = req.kv_committed_len = start + n

@@ -137,7 +137,7 @@ def _trace(body: bytes) -> Trace:
     newer = type(version) is int and version > VERSION
     _need(not newer, "it has version {}, newer than {}: update reqpool to read it", version, VERSION)
     _need(type(version) is int and version == VERSION, "it has version {}, wanted {}", version, VERSION)
-    last = _parse(lines[-1], len(lines)) if body.endswith(b"\n") else None
+    last = _parse(lines[-1], len(lines)) if body.endswith(b"\n") else {}
     wanted = head.get("events")
     whole = isinstance(last, dict) and "sha256" in last and type(wanted) is int and wanted == len(lines) - 2
     _need(whole, "it is cut: {} lines, wanted {} events between first and last line", len(lines), wanted)

@@ -316,7 +316,7 @@ class _Recorder:
         found = zip(numbers.tolist(), known.index_select(0, numbers).tolist(), now.tolist(), strict=True)
         known.index_copy_(0, numbers, now)
         moved = sorted({each for each in found if each[1] != each[2]})  # an index may name a cell twice
-        return [(*divmod(number, width), before, after) for number, before, after in moved]
+        return [(number // width, number % width, before, after) for number, before, after in moved]
 
     def _lengths_moved(self, names: Iterable[str]) -> list[Length]:
         moved: list[Length] = []

@@ -17,7 +17,7 @@ from tests.browser.conftest import OpenStatic
 from tests.browser.stories import READ_CELLS, SCRIPT, busy, late_step, picture, slots, story
 
 ROOT = ".reqpool-player"
-BUTTONS = ("First step", "Step back", "Play", "Step forward", "Last step")
+BUTTONS = ("First step", "Step back", "Play", "Step forward", "Last step", "Large type")
 
 
 def step(page: Page) -> int:

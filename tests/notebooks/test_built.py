@@ -27,6 +27,7 @@ def test_the_chapters_are_all_here() -> None:
         "03_chunked_prefill",
         "04_padding_row",
         "05_reset_on_reuse",
+        "11_build_your_own_pool",
     ]
 
 

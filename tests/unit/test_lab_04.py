@@ -27,7 +27,7 @@ def players(experiment: Lab) -> list[Player]:
 
 def texts(experiment: Lab) -> list[str]:
     """What stands below each of the two players, without its markup."""
-    return [re.sub(r"<[^>]+>", "", column.children[2].value) for column in experiment.children[3].children]
+    return [re.sub(r"<[^>]+>", "", column.children[2].value) for column in experiment.children[3].columns]
 
 
 # ---- the damage ------------------------------------------------------------------------------------------------------
@@ -83,7 +83,9 @@ def test_no_change_of_a_run_is_left_unannounced(kind: str, where: str) -> None:
 def test_unrecorded_runs_say_what_recorded_ones_say(kind: str, where: str) -> None:
     recorded, bare = (padding(where, 3, 4, **WRITES[kind], recorded=on) for on in (True, False))
     assert recorded.recited == bare.recited
-    assert bare.trace is None and recorded.dummies == bare.dummies
+    assert recorded.dummies == bare.dummies
+    with pytest.raises(RuntimeError, match="recorded=False"):
+        _ = bare.trace
 
 
 def test_runs_side_by_side_are_at_the_same_engine_step_until_rows_are_given_back() -> None:

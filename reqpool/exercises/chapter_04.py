@@ -1,0 +1,383 @@
+"""Chapter 04, the padding row: what a dummy entry carries, the buffers of a captured graph, a length that runs off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from reqpool.exercises import guard
+from reqpool.exercises.exercise import Case, Exercise, by_operations
+from reqpool.exercises.search import Wrong
+from reqpool.exercises.telling import Text, differing, listener, tell_texts
+from reqpool.exercises.values import difference, plain, shortened
+from reqpool.kv import flatten_rows
+from reqpool.pool import ReqToTokenPool, row_of
+from reqpool.scenarios.experiments import PADDING, padding
+from reqpool.scenarios.together import in_step, mark_wrong
+from reqpool.serving.graph import GraphRunner
+from reqpool.serving.recite import LETTERS, Recite
+from reqpool.serving.requests import Request, no_fact
+from reqpool.trace import Trace
+
+# ---- A and B: steps of a captured graph, whose buffers the learner fills ---------------------------------------------
+
+WIDTH = 8  # positions in a row
+DUMMY = {"rows": 0, "positions": 1, "out_slots": 0, "tokens": 0, "wanted": 0}  # LightLLM's: length 2
+PERIOD = 2
+PROMPTS = ("xy", "kl", "pq", "uv", "ab", "mn", "cd", "gh", "ij", "rs", "wz", "ef", "to")
+Fill = Callable[[str, Tensor, Tensor, int], None]  # name of the buffer, the buffer, values, what a dummy carries
+Numbers = dict[str, list[int]]  # by buffer, one number for each entry
+
+
+class Filled(GraphRunner):
+    """The runner, with one graph, and something else than its own lines to fill the buffers.
+
+    Its step writes a cell for every entry, as LightLLM's kernel does: who points a dummy at somebody's row hurts.
+    """
+
+    def __init__(self, pool: ReqToTokenPool, fill: Fill) -> None:
+        self.size = pool.size
+        model = Recite(pool.size * WIDTH, WIDTH)
+        super().__init__(pool, model, (self.size,), dummy_len=DUMMY["positions"] + 1, writes="cell")
+        self.fill = fill
+
+    def filled(self, live: dict[str, Tensor]) -> Numbers:
+        """What every buffer says now, one number for each entry."""
+        self.live = live["rows"]
+        for name, buffer in self.static.items():
+            self.fill(name, buffer, live[name].clone(), DUMMY[name])
+        return {name: buffer.tolist() for name, buffer in self.static.items()}
+
+    def replayed(self) -> str:
+        """The step over the buffers as they are; the letters of the live entries."""
+        cells = self.static["rows"], self.static["positions"]
+        self.pool.req_to_token[cells] = self.static["out_slots"].int()
+        self._tell_written_cell(self.size)
+        flatten_rows(self.pool, cells[0], cells[1] + 1, out=(self.kv_indptr, self.kv_indices))
+        self._tell_read(self.size)
+        self._replay(self.size)
+        self._raise_lengths(self.size)
+        return "".join(LETTERS[token] for token in self.out[: len(self.live)].tolist())
+
+    def playable(self, filled: Numbers) -> bool:
+        """Whether a kernel with these numbers stays within its memory."""
+        most = {"rows": self.size, "positions": WIDTH - 1, "out_slots": self.size * WIDTH, "tokens": 26}
+        return all(
+            len(filled[name]) == self.size and all(0 <= number <= high for number in filled[name])
+            for name, high in most.items()
+        )
+
+
+class Steps:
+    """Requests come, decode together in one graph, and end; the books say what each buffer must hold.
+
+    Args:
+        start: entries of the graph, and how many requests run already. There are as many rows as entries.
+    """
+
+    def __init__(self, fill: Fill, start: tuple[int, int]) -> None:
+        size, running = start
+        self.pool = ReqToTokenPool(size, WIDTH, "cpu")
+        self.runner = Filled(self.pool, fill)
+        self.slots = list(range(1, size * WIDTH + 1))
+        self.running: list[Request] = []
+        self.num_came = 0
+        self.come(running)
+
+    def moves(self) -> Sequence[Hashable]:
+        can_step = self.running and all(req.total_len <= WIDTH for req in self.running)
+        steps = [("step", "")] if can_step else []
+        comes = [("come", "")] if len(self.running) < self.pool.size and self.num_came < len(PROMPTS) else []
+        ends = dict.fromkeys(req.rid for req in (*self.running[-1:], *self.running[:1]))  # the last, the first
+        return [*steps, *(("end", rid) for rid in ends), *comes]
+
+    def play(self, move: Any) -> None:
+        kind, rid = move
+        if kind == "come":
+            self.come()
+        elif kind == "end":
+            self.end(next(req for req in self.running if req.rid == rid))
+        else:
+            self.step()
+
+    def come(self, num: int = 1) -> None:
+        """Rows, slots, K and V of the prompts; their first letters come out, as prefill's do."""
+        numbers = range(self.num_came, self.num_came + num)
+        reqs = [Request("abcdefghijklm"[i], prompt=PROMPTS[i], max_new_tokens=WIDTH) for i in numbers]
+        rows = self.pool.alloc(reqs)
+        for req in reqs:
+            self.pool.append(req, [self.slots.pop(0) for _ in req.prompt])
+            req.take(req.prompt[0])
+        slots, positions = self.pool.req_to_token[rows, :PERIOD].flatten().long(), torch.arange(PERIOD).repeat(num)
+        self.runner.model.write(slots, positions, self.runner.model.tokens("".join(req.prompt for req in reqs)))
+        self.pool.verify(rows, PERIOD)
+        self.num_came += num
+        self.running += reqs
+
+    def end(self, req: Request) -> None:
+        """Its slots go to the front, the last one first: who takes a slot next gets it."""
+        held = self.pool.read(req)[: int(self.pool.alloced_lens_cpu[req.req_pool_idx])].tolist()
+        self.slots[:0] = [slot for slot in reversed(held) if slot]  # slot 0 is nobody's to free
+        self.running.remove(req)
+        self.pool.free(req)
+
+    def step(self) -> None:
+        reqs = self.running
+        before = {name: (buffer.tolist(), buffer._version) for name, buffer in self.runner.static.items()}
+        wanted = self.wanted()
+        for req, slot in zip(reqs, wanted["out_slots"], strict=False):
+            self.pool.append(req, [slot])
+        del self.slots[: len(reqs)]
+        live = {name: torch.tensor(numbers[: len(reqs)]) for name, numbers in wanted.items()}
+        filled = self.runner.filled(live)
+        name = next((name for name in filled if filled[name] != wanted[name]), "")
+        if not name:
+            self.replay()
+            return
+        written = self.runner.static[name]._version != before[name][1]
+        i, said = odd_entry(filled[name], wanted[name], before[name][0], [req.rid for req in reqs], written)
+        said = f"the buffer `{name}` says `{shortened(filled[name])}`, wanted `{wanted[name]}`: {said}"
+        if not self.runner.playable(filled):
+            raise Wrong(said)
+        self.replay()
+        raise Wrong(f"{said}{self.pointed_at(filled, i)}{self.harm()}", self.cells(filled, i))
+
+    def replay(self) -> None:
+        self.runner.on_fact = listener(self.pool)
+        for req, letter in zip(self.running, self.runner.replayed(), strict=True):
+            req.take(letter)
+        if self.runner.on_fact is not no_fact:
+            tell_texts(self.pool, "what everybody finds at the positions of its row", self.texts())
+
+    def wanted(self) -> Numbers:
+        """From the books: where each request stands, and the next free slots."""
+        reqs = self.running
+        live = {
+            "rows": [req.req_pool_idx for req in reqs],
+            "positions": [req.total_len - 1 for req in reqs],
+            "out_slots": self.slots[: len(reqs)],
+            "tokens": [LETTERS.index(req.output[-1]) for req in reqs],
+            "wanted": [req.total_len - len(req.prompt) for req in reqs],
+        }
+        return {name: [*numbers, *[DUMMY[name]] * (self.pool.size - len(reqs))] for name, numbers in live.items()}
+
+    def texts(self) -> list[Text]:
+        """Of each request, the letter that attention finds at each position of its row, and what should be there."""
+        return [(req.rid, self.found(req), (req.prompt * WIDTH)[: req.total_len - 1]) for req in self.running]
+
+    def found(self, req: Request) -> str:
+        n = req.total_len - 1  # the last letter is not in the cache yet
+        slots, mask = self.pool.read(req)[:n].long().expand(n, n), torch.ones(n, n, dtype=torch.bool)
+        return "".join(LETTERS[token] for token in self.runner.model.attend(torch.arange(n), slots, mask).tolist())
+
+    def pointed_at(self, filled: Numbers, i: int) -> str:
+        row, owners = filled["rows"][i], {req.req_pool_idx: req.rid for req in self.running}
+        if i < len(owners) or row == 0:
+            return ""
+        whose = f"which is {owners[row]}'s" if row in owners else "which is free, and somebody's soon"
+        return f" It points at row {row}, {whose}."
+
+    def harm(self) -> str:
+        """Who is the first to find something else than it should."""
+        harmed = [text for text in self.texts() if text[1] != text[2]]
+        return "".join(
+            f" Request {rid} finds `{said}` in its row, wanted `{wanted}`." for rid, said, wanted in harmed[:1]
+        )
+
+    def cells(self, filled: Numbers, i: int) -> list[tuple[int, int]]:
+        """That of the odd entry, and where somebody finds the wrong letter."""
+        rows = {req.rid: row_of(req) for req in self.running}
+        found = [(rows[rid], at) for rid, said, wanted in self.texts() for at in differing(said, wanted)]
+        return [(filled["rows"][i], filled["positions"][i]), *found]
+
+    def seen(self) -> Hashable:
+        reqs = tuple((req.rid, req.req_pool_idx, req.total_len) for req in self.running)
+        buffers = tuple(tuple(buffer.tolist()) for buffer in self.runner.static.values())
+        return reqs, tuple(self.pool.free_slots), tuple(self.slots), buffers
+
+
+def odd_entry(got: list[int], wanted: list[int], before: list[int], rids: list[str], written: bool) -> tuple[int, str]:
+    """The first entry of a buffer that is not as it should be, and what about it."""
+    if len(got) != len(wanted):
+        return 0, f"the graph was captured for {entries(len(wanted))}, always."
+    i = next(i for i, (is_, should) in enumerate(zip(got, wanted, strict=True)) if is_ != should)
+    if i >= len(rids):
+        stays = got[i] == before[i]
+        return i, f"entry {i} is a dummy{', and still says what the step before left there' if stays else ''}."
+    if not written and got == before:
+        return i, "nothing has come into it. The graph reads the buffer where it was captured, not what is made anew."
+    return i, f"entry {i} is request {rids[i]}'s."
+
+
+def entries(num: int) -> str:
+    return "1 entry" if num == 1 else f"{num} entries"
+
+
+# ---- A: the rows of a step -------------------------------------------------------------------------------------------
+
+
+def filled_right(name: str, buffer: Tensor, values: Tensor, dummy: int) -> None:
+    for i in range(len(buffer)):
+        buffer[i] = values[i] if i < len(values) else dummy
+
+
+def rows_by(answer: Callable[..., Any]) -> Fill:
+    """`padded` says the rows; everything else is filled rightly."""
+
+    def fill(name: str, buffer: Tensor, values: Tensor, dummy: int) -> None:
+        if name != "rows":
+            filled_right(name, buffer, values, dummy)
+            return
+        rows, size = values.tolist(), len(buffer)
+        got = plain(guard.call(answer, list(rows), size))
+        call = f"`padded({rows}, {size})`"
+        if not (isinstance(got, list) and all(type(row) is int for row in got)):
+            raise Wrong(f"{call} gives {difference(got, [*rows, *[0] * (size - len(rows))])}.")
+        if len(got) != size:
+            raise Wrong(f"{call} gives `{shortened(got)}`, {entries(len(got))}. The graph has {size}, always.")
+        if not all(abs(row) < 2**31 for row in got):
+            raise Wrong(f"{call} gives `{shortened(got)}`: there are no such rows.")
+        buffer.copy_(torch.tensor(got))
+
+    return fill
+
+
+STARTS = [(1, 1), (2, 1), (2, 2), (3, 3), (8, 1)]  # entries of the graph, requests that run
+
+PADDED = Exercise(
+    "padded",
+    "04 A",
+    "complete the line: return the rows of a step, `rows` being those of its requests and `graph_size` the number of "
+    "entries that the graph has.",
+    by_operations(
+        lambda answer, start: Steps(rows_by(answer), start),
+        lambda rows, graph_size: [rows[i] if i < len(rows) else 0 for i in range(graph_size)],
+        STARTS,
+        depth=4,
+        most=300,
+        examples=20,
+        larger=[(8, 5)],
+    ),
+    hints=("How many dummy entries are there?", "`[0] * n` is a list of n zeros. They are table row 0."),
+    solution="""
+def padded(rows, graph_size):
+    return rows + [0] * (graph_size - len(rows))
+""",
+    praise="It stood in a real graph runner, while requests came, recited and ended.",
+    searched=True,
+)
+
+# ---- B: fill a buffer of the graph, where it is ----------------------------------------------------------------------
+
+
+def buffers_by(answer: Callable[..., Any]) -> Fill:
+    def fill(name: str, buffer: Tensor, values: Tensor, dummy: int) -> None:
+        guard.call(answer, buffer, values, dummy)
+
+    return fill
+
+
+FILL = Exercise(
+    "fill",
+    "04 B",
+    "fill one buffer of a captured graph for the next step, **where it is**: the graph never looks elsewhere. `buffer` "
+    "is a tensor with one number for each entry of the graph, and still says what the step before left there. `values` "
+    "is a tensor with one number for each request: they come first. Every other entry gets the number `dummy`. It is "
+    "called for `rows` (`dummy` is 0), `positions` (1), `out_slots` (0) and the others, at every step.",
+    by_operations(
+        lambda answer, start: Steps(buffers_by(answer), start),
+        lambda buffer, values, dummy: filled_right("", buffer, values, dummy),
+        STARTS,
+        depth=4,
+        most=300,
+        examples=20,
+        larger=[(8, 5)],
+    ),
+    hints=(
+        "`buffer[:2] = ...` changes the tensor where it is; `buffer = ...` makes the name mean another one.",
+        "Two lines: one for the entries before `len(values)`, one for those from there on. Both at every step, for the "
+        "step before may have had more requests.",
+    ),
+    solution="""
+def fill(buffer, values, dummy):
+    buffer[: len(values)] = values
+    buffer[len(values) :] = dummy
+""",
+    praise="It filled the buffers of a real graph runner, at every step, while requests came, recited and ended.",
+    searched=True,
+)
+
+# ---- C: a third letter that is the first wrong one -------------------------------------------------------------------
+
+SETTINGS = {
+    "live": (1, 2, 3, 4),
+    "graph_size": (1, 2, 3, 4, 5, 6, 7, 8),
+    "writes": ("slot", "cell", "length"),
+    "accumulate": (True, False),
+}
+OFF = next(where for where in PADDING if where.startswith("off"))
+THIRD = 3
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
+
+
+def odd_settings(settings: Any, known: dict[str, tuple]) -> str | None:
+    """What is wrong with the settings themselves, in one sentence; None: they can be played."""
+    if not isinstance(settings, dict):
+        return f"`{shortened(settings)}`: wanted a dict of settings."
+    for name, value in settings.items():
+        if name not in known:
+            return f"`{shortened(name)}` is no setting: wanted {', '.join(map(repr, known))}."
+        if not any(type(value) is type(good) and value == good for good in known[name]):
+            return f"`{name}` is `{shortened(value)}`: wanted one of {', '.join(map(repr, known[name]))}."
+    return None
+
+
+def breaks_the_third(function: Callable[..., Any]) -> Case | None:
+    settings = plain(guard.call(function))
+    if odd := odd_settings(settings, SETTINGS):
+        return Case(odd, 0)
+    live, graph_size = settings.get("live", 2), settings.get("graph_size", 4)
+    if live > graph_size:
+        return Case(f"{live} live requests do not fit in a graph of {graph_size} entries.", 0)
+    broken, mended = (padding(where, **settings) for where in (OFF, "row 0"))
+    first = min((wrong[0] for wrong in broken.wrong.values()), default=None)
+    if first == THIRD - 1 and not mended.wrong:
+        return None
+    steps = THIRD if first is None else first + 1
+    pictures = mark_wrong(*in_step(*(up_to_step(run.trace, steps) for run in (broken, mended))))
+    pair = pictures, up_to_step(mended.trace, steps)
+    if first is None:
+        full = " A full batch has no dummy entry." if live == graph_size else ""
+        return Case(f"Without the padding row nobody recites wrongly, no letter at all.{full}", steps, *pair)
+    who = next(rid for rid, wrong in broken.wrong.items() if wrong[0] == first)
+    return Case(f"The first wrong letter is {who}'s {ORDINALS[first]}, wanted: a third.", steps, *pair)
+
+
+def up_to_step(trace: Trace, last: int) -> Trace:
+    """The engine's first steps, each of which brings everybody one letter."""
+    return Trace(trace.first, [event for event in trace if event.step <= last])
+
+
+THIRD_LETTER_FIRST = Exercise(
+    "third_letter_first",
+    "04 C",
+    "return settings for which, without the padding row, the **first** wrong letter is a **third** letter. Settings "
+    "are a dict: `live` 1 to 4, `graph_size` 1 to 8 and at least `live`, `writes` is `'slot'`, `'cell'` or `'length'`, "
+    "`accumulate` is True or False. What you leave out is 2, 4, `'cell'` and False.",
+    breaks_the_third,
+    hints=(
+        "A cell hurts at letter 2, for the dummies write position 1. What else can a step write?",
+        "A length hurts one step later: the next step starts from it. Which of the two ways to add moves it too far?",
+    ),
+    solution="""
+def third_letter_first():
+    return {"live": 2, "graph_size": 4, "writes": "length", "accumulate": True}
+""",
+    praise="The length was wrong after step 2, and step 3 started from it. With the padding row the same settings "
+    "hurt nobody.",
+)
+
+EXERCISES = (PADDED, FILL, THIRD_LETTER_FIRST)

@@ -1,0 +1,381 @@
+"""Chapter 05, reset on reuse: which write may land, whose lengths are zeroed, and a landing that no reset saves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from reqpool.exercises import guard
+from reqpool.exercises.chapter_04 import odd_settings, up_to_step
+from reqpool.exercises.exercise import Case, Exercise, by_operations
+from reqpool.exercises.search import Wrong
+from reqpool.exercises.telling import Text, differing, listener, tell_texts
+from reqpool.exercises.values import difference, plain
+from reqpool.pool import Req, ReqToTokenPool
+from reqpool.scenarios.experiments import LANDINGS, LateRun, late
+from reqpool.scenarios.letters import Letters
+
+# ---- A and B: rows change hands while a step is under way ------------------------------------------------------------
+
+WIDTH = 8  # positions in a row
+CHUNK = 2  # tokens of a step
+MOST_CHUNKS = 3  # of a request
+RIDS = "abcdefghijklm"
+Reset = Callable[[list[int], list[int], Tensor, Tensor], Any]  # rows of a batch, those kept, verified, alloced
+MayLand = Callable[[int, int], bool]  # the row's generation at launch, and now
+
+
+class Handed(ReqToTokenPool):
+    """The pool, with something else than its own lines to zero lengths when rows are handed out."""
+
+    def __init__(self, size: int, reset: Reset) -> None:
+        super().__init__(size, WIDTH, "cpu")
+        self.reset = reset
+
+    def alloc(self, reqs: Iterable[Req]) -> list[int] | None:
+        reqs = list(reqs)
+        kept = [req.req_pool_idx for req in reqs if req.req_pool_idx is not None]
+        rows = super().alloc(reqs)
+        if rows is None:
+            return None
+        shape = self.verified_lens.shape
+        self.reset(list(rows), kept, self.verified_lens, self.alloced_lens)
+        if not self.verified_lens.shape == self.alloced_lens.shape == shape:
+            raise Wrong("a tensor of lengths has another size now: change the numbers in it only.")
+        self.alloced_lens_cpu.copy_(self.alloced_lens)
+        return rows
+
+    def _reset_on_reuse(self, index: Tensor) -> None:
+        pass
+
+
+@dataclass(eq=False, repr=False)
+class Running(Req):
+    """A request, with what the books say of it."""
+
+    row: int = 0  # the one it holds, or held
+    launched: int = 0  # the row's generation at its last step
+    handed: int = 0  # the same number, from the books
+    text: str = ""  # what it wrote so far
+
+
+class Takeovers:
+    """Batches run, requests end while a step of theirs is under way, and that step lands late.
+
+    A step reserves its slots as it goes: the late one raises both lengths. `free` zeroes them, as always.
+
+    Args:
+        start: rows, how many requests run already, and how often every row was handed out before.
+    """
+
+    def __init__(self, reset: Reset, may_land: MayLand, start: tuple[int, int, int]) -> None:
+        size, running, generation = start
+        self.pool, self.may_land = Handed(size, right_reset), right_may_land
+        self.pool.generation.fill_(generation)
+        self.letters = Letters(400)
+        self.num_handed = [generation] * (size + 1)  # by row: how often it was handed out
+        self.running: list[Running] = []
+        self.gone: list[Running] = []  # ended, with a step under way
+        self.num_came = 0
+        for _ in range(running):
+            self.step(["new"])
+        self.pool.reset, self.may_land = reset, may_land
+
+    # ---- what can be done ---------------------------------------------------------------------------------------
+
+    def moves(self) -> Sequence[Hashable]:
+        ready = [one.rid for one in self.running if len(one.text) < CHUNK * MOST_CHUNKS]
+        new = min(self.pool.available_size(), len(RIDS) - self.num_came)
+        batches = [("new",)] * (new > 0) + [(rid,) for rid in ready]
+        if new and ready:
+            batches += [(ready[0], "new"), ("new", ready[-1])]
+        batches += [("new",) * new] * (new > 1) + [tuple(ready)] * (len(ready) > 1)
+        ends = [("end", one.rid) for one in self.running]
+        return [*(("step", batch) for batch in batches), *ends, *(("land", one.rid) for one in self.gone)]
+
+    def play(self, move: Any) -> None:
+        kind, what = move
+        if kind == "step":
+            self.step(what)
+        elif kind == "end":
+            self.end(next(one for one in self.running if one.rid == what))
+        else:
+            self.land(next(one for one in self.gone if one.rid == what))
+
+    def end(self, one: Running) -> None:
+        self.running.remove(one)
+        self.gone.append(one)
+        self.pool.free(one)
+        listener(self.pool)("retract", rid=one.rid, rows=[one.row], text=f"request {one.rid}'s last step is under way")
+
+    # ---- a step: rows, then cells, then K, V and lengths ---------------------------------------------------------
+
+    def step(self, who: Sequence[str]) -> None:
+        batch = [self.came() if rid == "new" else next(one for one in self.running if one.rid == rid) for rid in who]
+        begins = [one for one in batch if not one.text]
+        rows = self.pool.alloc(batch) or []  # by the books there is room
+        for one, row in zip(batch, rows, strict=True):
+            if one in begins:
+                one.row = row
+                self.num_handed[row] += 1
+        self.running += begins
+        odd = self.odd_length(batch, begins)
+        if self.cells_fit(batch):
+            dropped = self.compute(batch)  # also where a length is wrong: to see what comes of it
+            odd = odd or dropped
+        self.tell()
+        if odd:
+            sentence, row = odd
+            raise Wrong(f"{sentence}{self.harm()}", self.wrong_cells() or [(row, 0)])
+
+    def came(self) -> Running:
+        self.num_came += 1
+        return Running(RIDS[self.num_came - 1], kv_committed_len=CHUNK)
+
+    def odd_length(self, batch: Sequence[Running], begins: Sequence[Running]) -> tuple[str, int] | None:
+        """The first length that `alloc` left otherwise than the books say, and in which row."""
+        for one in (*begins, *(one for one in self.running if one not in begins)):
+            for name, lens in (("verified", self.pool.verified_lens), ("alloced", self.pool.alloced_lens)):
+                got, wanted = int(lens[one.row]), len(one.text)
+                if got != wanted:
+                    said = f"{self.whose(one, batch, begins)}: its {name} length is {got} now, wanted {wanted}."
+                    return said, one.row
+        return None
+
+    def whose(self, one: Running, batch: Sequence[Running], begins: Sequence[Running]) -> str:
+        if one in begins:
+            return f"request {one.rid} is new in row {one.row}"
+        where = "goes on in" if one in batch else "is not in this batch, and holds"
+        return f"request {one.rid} {where} row {one.row}"
+
+    def cells_fit(self, batch: Sequence[Running]) -> bool:
+        lens = [int(lens[one.row]) for one in batch for lens in (self.pool.verified_lens, self.pool.alloced_lens)]
+        return all(0 <= length <= WIDTH - CHUNK for length in lens)
+
+    def compute(self, batch: Sequence[Running]) -> tuple[str, int] | None:
+        """The schedule lane reserves cells; the forward lane writes K and V where the verified length says."""
+        odd: tuple[str, int] | None = None
+        for one in batch:
+            slots = self.letters.take(CHUNK)
+            self.letters.write(slots, chr(0) * CHUNK)  # nobody's K and V yet
+            self.pool.append(one, slots)
+            piece = f"{one.rid}{len(one.text) // CHUNK + 1}"
+            one.text += piece
+            one.launched, one.handed = int(self.pool.generation[one.row]), self.num_handed[one.row]
+            lands, said = self.landing(one)
+            if said and odd is None:
+                odd = said, one.row
+            if lands:
+                start = int(self.pool.verified_lens[one.row])
+                self.letters.write(self.pool.req_to_token[one.row, start : start + CHUNK].tolist(), piece)
+                self.pool.verify([one.row], CHUNK)
+        return odd
+
+    def landing(self, one: Running) -> tuple[bool, str]:
+        """What the check says of this write; and what is wrong with that."""
+        launched, now = one.launched, int(self.pool.generation[one.row])
+        got, wanted = self.may_land(launched, now), one.handed == self.num_handed[one.row]
+        call = f"`may_land({launched}, {now})` gives"
+        if type(got) is not bool:
+            raise Wrong(f"{call} {difference(got, wanted)}.")
+        if got == wanted:
+            return got, ""
+        said = f"{call} {difference(got, wanted)}:"
+        if wanted:
+            return got, f"{said} row {one.row} has not been handed out since request {one.rid}'s step was launched."
+        return got, f"{said} row {one.row} has been handed out again since request {one.rid}'s step was launched."
+
+    def land(self, one: Running) -> None:
+        self.gone.remove(one)
+        lands, odd = self.landing(one)
+        if lands:
+            for lens in (self.pool.verified_lens, self.pool.alloced_lens, self.pool.alloced_lens_cpu):
+                lens[one.row] += CHUNK
+            listener(self.pool)("late_write", rid=one.rid, rows=[one.row])
+        else:
+            listener(self.pool)("note", rid=one.rid, rows=[one.row], text=f"request {one.rid}'s late step is dropped")
+        self.tell()
+        if odd:
+            raise Wrong(f"{odd}{self.harm()}", self.wrong_cells() or [(one.row, 0)])
+
+    # ---- what everybody reads ------------------------------------------------------------------------------------
+
+    def texts(self) -> list[Text]:
+        return [(one.rid, self.read(one), one.text) for one in self.running]
+
+    def read(self, one: Running) -> str:
+        n = min(max(int(self.pool.alloced_lens[one.row]), 0), WIDTH)
+        return self.letters.read(self.pool.req_to_token[one.row, :n].tolist())
+
+    def tell(self) -> None:
+        if self.running:
+            tell_texts(self.pool, "what everybody reads through its row", self.texts())
+
+    def harm(self) -> str:
+        """Who is the first to read something else than it wrote."""
+        harmed = [text for text in self.texts() if text[1] != text[2]]
+        return "".join(
+            f" Request {rid} reads {f'`{said}`' if said else 'nothing'} where it wrote `{text}`."
+            for rid, said, text in harmed[:1]
+        )
+
+    def wrong_cells(self) -> list[tuple[int, int]]:
+        rows = {one.rid: one.row for one in self.running}
+        return [(rows[rid], at) for rid, said, text in self.texts() for at in differing(said, text)]
+
+    def seen(self) -> Hashable:
+        running = tuple((one.rid, one.row, len(one.text)) for one in self.running)
+        lengths = tuple(map(tuple, (self.pool.verified_lens.tolist(), self.pool.alloced_lens.tolist())))
+        gone = tuple((one.rid, one.row, one.launched) for one in self.gone)
+        return running, gone, tuple(self.num_handed), tuple(self.pool.free_slots), lengths
+
+
+def right_reset(rows: list[int], kept: list[int], verified: Tensor, alloced: Tensor) -> None:
+    for row in rows:
+        if row not in kept:
+            verified[row] = alloced[row] = 0
+
+
+def right_may_land(launched: int, now: int) -> bool:
+    return launched == now
+
+
+STARTS = [(1, 1, 0), (2, 1, 0), (2, 2, 0)]  # rows, requests that run, hand-outs before
+LARGER = [(2, 1, 1000), (3, 2, 0), (5, 3, 7)]
+
+# ---- A: may the write land? ------------------------------------------------------------------------------------------
+
+
+def checked_by(answer: Callable[..., Any]) -> MayLand:
+    return lambda launched, now: plain(guard.call(answer, launched, now))
+
+
+MAY_LAND = Exercise(
+    "may_land",
+    "05 A",
+    "complete the line: `True` when a write may land, `launched` being the row's generation when its step was "
+    "launched, `now` the row's generation when it wants to write.",
+    by_operations(
+        lambda answer, start: Takeovers(right_reset, checked_by(answer), start),
+        right_may_land,
+        STARTS,
+        depth=3,
+        most=200,
+        examples=40,
+        larger=LARGER,
+    ),
+    hints=("How often has the row been handed out between the two moments?", "Not even once, or it may not."),
+    solution="""
+def may_land(launched, now):
+    return launched == now
+""",
+    praise="Every write asked it, in time or late, in a real pool whose `alloc` resets the lengths.",
+    searched=True,
+)
+
+# ---- B: the reset on reuse -------------------------------------------------------------------------------------------
+
+
+def reset_by(answer: Callable[..., Any]) -> Reset:
+    return lambda *args: guard.call(answer, *args)
+
+
+RESET = Exercise(
+    "reset_on_reuse",
+    "05 B",
+    "write what `alloc` does to the lengths. `rows` are the rows of a whole batch, in order. Those of them that are in "
+    "`kept` go on: their requests had them before. The others are handed out anew. `verified` and `alloced` are "
+    "tensors with one length for each row of the table, row 0 included; change them where they are. "
+    "`free` has zeroed the lengths of a row, but a late step may have raised **both** since. (One that lands after "
+    "`alloc` is dropped: the generation check is on.)",
+    by_operations(
+        lambda answer, start: Takeovers(reset_by(answer), right_may_land, start),
+        right_reset,
+        STARTS,
+        depth=3,
+        most=200,
+        examples=40,
+        larger=LARGER,
+    ),
+    hints=(
+        "Which rows of `rows` have an owner whose tokens are in the cache already? Their lengths stay.",
+        "`verified[row] = 0` changes the tensor where it is. Then the same for the other length.",
+    ),
+    solution="""
+def reset_on_reuse(rows, kept, verified, alloced):
+    for row in rows:
+        if row not in kept:
+            verified[row] = 0
+            alloced[row] = 0
+""",
+    praise="It stood in a real pool, while rows changed hands and late steps landed.",
+    searched=True,
+)
+
+# ---- C: a landing that the reset does not save -----------------------------------------------------------------------
+
+SETTINGS = {"landing": LANDINGS, "late_len": tuple(range(1, 13))}
+
+
+def breaks_the_reset(function: Callable[..., Any]) -> Case | None:
+    settings = plain(guard.call(function))
+    if odd := odd_settings(settings, SETTINGS):
+        return Case(odd, 0)
+    if missing := [name for name in SETTINGS if name not in settings]:
+        return Case(f"`{missing[0]}` is not in the settings.", 0)
+    landing, late_len = LANDINGS.index(settings["landing"]), settings["late_len"]
+    reset_only, checked = (late(landing, late_len, reset=True, generation=check) for check in (False, True))
+    if list(reset_only.wrong) == ["c"] and not checked.wrong:
+        return None
+    last = heard(reset_only)
+    pair = up_to_step(reset_only.trace, last), up_to_step(checked.trace, last)
+    steps = sum("texts" in dict(event.facts) for event in pair[0])
+    return Case(saved_or_not(reset_only, landing), steps, *pair)
+
+
+def heard(run: LateRun) -> int:
+    """The engine step with which all is said: b has the row and recites, or recites its first wrong letter."""
+    for event in run.trace:
+        for rid, _, wrong in dict(event.facts).get("texts", ()):
+            if rid == "b" and (wrong or "b" not in run.wrong):
+                return event.step
+    return run.trace[-1].step
+
+
+def saved_or_not(run: LateRun, landing: int) -> str:
+    if "b" in run.wrong:
+        others = ", and so does c" if "c" in run.wrong else ""
+        letter = run.wrong["b"][0]
+        said = f"`{run.recited['b'][letter]}` instead of `{run.expected['b'][letter]}`"
+        return f"The reset does not save this landing, but b recites {said}{others}: b has the row. Wanted: c alone."
+    why = (
+        "`free` zeroed what had landed" if landing == 0 else "the row was free, and b's `alloc` zeroed what had landed"
+    )
+    return f"Nobody recites wrongly: {why}."
+
+
+PAST_THE_RESET = Exercise(
+    "past_the_reset",
+    "05 C",
+    "the reset is on, and no other safeguard (*fifo*, three rows, as in the sections above). Return a dict: `landing`, "
+    "one of " + ", ".join(f"`{name!r}`" for name in LANDINGS) + ", and `late_len`, 1 to 12 tokens, so that **c recites "
+    "wrongly, which never has the row, and b, which has it, recites rightly**.",
+    breaks_the_reset,
+    hints=(
+        "The reset is done in `alloc`. Which landings come after b's?",
+        "b begins at the position that the late length says, and writes to the slots that stand there. For c to be "
+        "hurt they must be c's; and b must do so in its very first step, or it looks for letters where it has not "
+        "written them.",
+    ),
+    solution="""
+def past_the_reset():
+    return {"landing": "after b's alloc", "late_len": 8}
+""",
+    praise="The reset did its work, one moment too early. With the generation check as well, the same write is dropped "
+    "and nobody is hurt.",
+)
+
+EXERCISES = (MAY_LAND, RESET, PAST_THE_RESET)

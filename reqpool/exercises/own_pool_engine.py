@@ -1,0 +1,159 @@
+"""The course's engine on the learner's pool: chunks, an abort, late writes, a retraction, and what everybody recites.
+
+    step 1..2   a's prompt of 12 goes in chunks of 4, c's of 3 is in
+    then        a is aborted while its second chunk is under way: 4 tokens land in a row that is free by then
+    then        b and d come; b gets that row. Slots are scarce: somebody is retracted and comes again
+
+Every decode step runs in a graph of four entries, whose dummies write the cell that they point at in table row 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from reqpool.exercises import guard
+from reqpool.exercises.exercise import Case, Verdict
+from reqpool.exercises.guard import NotAttempted, Raised, Stopped
+from reqpool.exercises.own_pool_adapter import OwnPool
+from reqpool.exercises.own_pool_table import need_table
+from reqpool.exercises.search import Wrong, as_wrong
+from reqpool.scenarios.experiments import wrong_letters
+from reqpool.serving import Engine, Request
+from reqpool.trace import Trace, record
+
+SIZE, WIDTH, NUM_SLOTS = 2, 20, 22
+MOST_STEPS = 80
+
+
+@dataclass(frozen=True, eq=False)
+class Service:
+    """
+    Attributes:
+        stopped: why the engine could not go on; empty where it came to the end.
+        num_retracted: how often a request was retracted.
+    """
+
+    trace: Trace
+    reqs: tuple[Request, ...]
+    stopped: str
+    num_steps: int
+    num_retracted: int
+
+    @property
+    def wrong(self) -> dict[str, list[int]]:
+        """The wrong letters of each request that has some: indices into what it recited."""
+        found = {req.rid: wrong_letters(req.output, req.expected) for req in self.reqs}
+        return {rid: indices for rid, indices in found.items() if indices}
+
+    @property
+    def is_right(self) -> bool:
+        return not self.stopped and not self.wrong
+
+
+def serve(answer: Any, right: type) -> Verdict:
+    """Let the engine run on a pool of this class. `right`: a class whose run is shown beside one that goes wrong."""
+    if not isinstance(answer, type):
+        raise TypeError(f"serve wants the class itself, as in serve(MyPool), got {answer!r}")
+    for name in ("__init__", "alloc", "free"):
+        if getattr(answer, name, None) in (None, getattr(object, name, None)):
+            return Verdict("not attempted", f"`MyPool` has no `{name}` yet.")
+    try:
+        with guard.limits():
+            yours = served(answer)
+    except NotAttempted as stub:
+        return Verdict("not attempted", f"`{stub.name}` is still the stub.")
+    except (Wrong, Raised, Stopped) as error:
+        said = as_wrong(error).sentence
+        return Verdict("wrong", said, Case(said))
+    if yours.is_right:
+        return Verdict("right", _praise(yours), Case("", yours.num_steps, yours.trace))
+    said = f"T{yours.stopped[1:]}" if yours.stopped else _damage(yours)
+    return Verdict("wrong", said, Case(said, yours.num_steps, yours.trace, served(right).trace))
+
+
+def served(cls: type) -> Service:
+    """Run the story on a pool of this class, recorded.
+
+    Raises:
+        NotAttempted, Wrong, Raised, Stopped: no pool came about, or a stub was met.
+    """
+    own = guard.call(cls, SIZE, WIDTH)
+    need_table(own, 1, SIZE, WIDTH)
+    pool = OwnPool(own, SIZE, WIDTH, 0 if len(own.req_to_token) > SIZE else None, plain_rows=True)
+    a = Request("a", prompt="abcdefghijkl", max_new_tokens=4)
+    c = Request("c", prompt="klm", max_new_tokens=14)
+    b, d = Request("b", prompt="xyz", max_new_tokens=9), Request("d", prompt="pqrstu", max_new_tokens=6)
+    reqs, stopped = (b, c, d), ""
+    with record(pool) as trace:
+        runner = {"graph_sizes": (4,), "writes": "cell", "dummy_len": 2}
+        engine = Engine(
+            pool, NUM_SLOTS, overlap=True, budget=6, chunk_size=4, tolerant=True, runner=runner, on_fact=trace.emit
+        )
+        try:
+            for _ in _story(engine, trace, a, b, c, d):
+                _tell(engine, trace, reqs)
+        except (NotAttempted, Stopped):
+            raise
+        except Exception as error:  # noqa: BLE001 - the learner's, or the engine's on a pool that is wrong: it is told
+            stopped = _why_stopped(pool, engine, error)
+            trace.emit("note", text=stopped)
+    return Service(trace, reqs, stopped, engine.num_steps, engine.scheduler.num_retracted)
+
+
+def _story(engine: Engine, trace: Trace, a: Request, b: Request, c: Request, d: Request) -> Iterator[None]:
+    """One step after the other."""
+    engine.add(c)
+    engine.add(a)
+    for _ in range(2):
+        yield _step(engine, trace)
+    trace.emit("retract", rid="a", rows=[int(a.req_pool_idx or 0)], text="request a is aborted, its chunk is under way")
+    engine.scheduler.abort(a)
+    yield _step(engine, trace)
+    engine.add(b)
+    engine.add(d)
+    for _ in range(MOST_STEPS):
+        if engine.scheduler.idle and not engine.queue:
+            return
+        yield _step(engine, trace)
+    raise RuntimeError(f"after {MOST_STEPS} steps there are still requests: somebody waits for a row that never comes")
+
+
+def _step(engine: Engine, trace: Trace) -> None:
+    trace.step = engine.num_steps + 1
+    if not engine.step():
+        raise RuntimeError(f"nothing can run, {engine.scheduler.stuck()}")
+
+
+def _tell(engine: Engine, trace: Trace, reqs: tuple[Request, ...]) -> None:
+    texts = [(req.rid, req.output, wrong_letters(req.output, req.expected)) for req in reqs if req.output]
+    wrong = [rid for rid, _, indices in texts if indices]
+    odd = f" ({' and '.join(wrong)}: wrong)" if wrong else ""
+    trace.emit("note", text=f"step {engine.num_steps} is done{odd}", texts=texts)
+
+
+def _why_stopped(pool: OwnPool, engine: Engine, error: Exception) -> str:
+    where = f"the engine stopped in its step {engine.num_steps + 1}"
+    if pool.raised is not None and pool.raised.error is error:
+        return f"{where}: your code raised `{pool.raised}`. {pool.raised.where}".rstrip()
+    if "wrongly admitted" in str(error):
+        return (
+            f"{where}: `alloc` returned None, though who has begun needs no new row, and for the others there was one"
+        )
+    return f"{where}: {type(error).__name__}: {error}"
+
+
+def _praise(service: Service) -> str:
+    texts = ", ".join(f"{req.rid} recites `{req.output}`" for req in sorted(service.reqs, key=lambda req: req.rid))
+    times = "once" if service.num_retracted == 1 else f"{service.num_retracted} times"
+    return (
+        f"The engine has run {service.num_steps} steps on your pool, aborted a, and retracted somebody {times}: "
+        f"{texts}. Every letter is as it should be."
+    )
+
+
+def _damage(service: Service) -> str:
+    hurt = [req for req in service.reqs if req.rid in service.wrong]
+    who = [f"request {req.rid} recites `{req.output}`, wanted `{req.expected}`" for req in hurt]
+    return f"R{'; '.join(who)[1:]}. Play it back to where the first letter goes wrong: what was in that row before?"

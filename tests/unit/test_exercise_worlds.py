@@ -1,0 +1,186 @@
+"""Exercises of chapters 00, 01 and 03: what their worlds expect, whom they catch without Hypothesis, what they show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reqpool import Req, ReqToTokenPool
+from reqpool.exercises import chapter_01, chapter_03, exercise
+from reqpool.exercises.bank import written
+from reqpool.exercises.catalogue import find
+from reqpool.exercises.exercise import Verdict, examine
+from reqpool.serving import Engine, Request
+from reqpool.trace import Trace
+
+
+def verdict_on(name: str, *lines: str) -> Verdict:
+    return examine(find(name), written(source_of(name, *lines), name))
+
+
+def source_of(name: str, *lines: str) -> str:
+    """A cell with these lines in place of the solution's."""
+    first = next(line for line in find(name).solution.splitlines() if line.startswith("def "))
+    known = "from reqpool.exercises import chapter_01, chapter_03\n\n"
+    return known + "\n    ".join((first, *lines)) + "\n"
+
+
+# ---- expectations against the real thing -----------------------------------------------------------------------------
+
+
+def launched(prompt_len: int, chunk_size: int, budget: int, num_running: int) -> list[int]:
+    """The pieces that a real engine computes while so many requests run."""
+    pool = ReqToTokenPool(num_running + 1, 64, "cpu")
+    engine = Engine(pool, num_slots=512, chunk_size=chunk_size, budget=budget)
+    for n in range(num_running):
+        engine.add(Request(f"running {n}", prompt="x", max_new_tokens=40))
+        engine.step()
+    prompt = "".join("abcdefghijklmnopqrstuvwxyz"[i % 26] for i in range(prompt_len))
+    long = engine.add(Request("long", prompt=prompt, max_new_tokens=1))
+    found: list[int] = []
+    while not long.output:
+        batch = engine.scheduler.next_batch()
+        found += [entry.num_tokens for entry in batch if entry.req is long]
+        engine.scheduler.process(batch, engine.forward(batch))
+    return found
+
+
+@pytest.mark.parametrize("case", chapter_03.CASES)
+def test_the_pieces_are_those_that_a_real_engine_launches(case: tuple[int, int, int, int]) -> None:
+    world = chapter_03.Piecewise(lambda *_: launched(*case), case)
+    while world.moves():
+        world.play("step")
+    assert chapter_03.pieces_apart(*case) == launched(*case)
+
+
+@pytest.mark.parametrize("counter", range(4))
+@pytest.mark.parametrize("committed", (0, 1, 4096))
+def test_a_row_is_kept_exactly_where_the_real_pool_keeps_it(counter: int, committed: int) -> None:
+    pool, req = ReqToTokenPool(1, 4, "cpu"), Req("a")
+    pool.alloc([req])
+    req.inflight_middle_chunks, req.kv_committed_len = counter, committed
+    if chapter_03.solved_keeps(counter, committed):
+        assert pool.alloc([req]) == [1]
+    else:
+        with pytest.raises(ValueError, match="nothing to continue"):
+            pool.alloc([req])
+
+
+# ---- answers for the small cases only --------------------------------------------------------------------------------
+
+RIGHT_WHERE_SMALL = {
+    "slot_of": ("return table[row][min(position, 2)]",),
+    "keys_of": ("return [keys[cell] for cell in cells[: min(length, 3)]]",),
+    "bytes_of_table": ("return (size + 1) * max_context_len * 4 if size < 6 else 0",),
+    "state": ("return chapter_01.solved_state(slot, min(position, 3), verified_len, alloced_len)",),
+    "keeps_row": ("return counter in (1, 2) or committed > 0",),
+    "pieces": ("return chapter_03.pieces_apart(min(prompt_len, 8), chunk_size, budget, num_running)",),
+}
+
+
+@pytest.mark.parametrize(("name", "lines"), RIGHT_WHERE_SMALL.items(), ids=RIGHT_WHERE_SMALL)
+def test_an_answer_for_small_cases_only_is_caught_without_hypothesis(
+    name: str, lines: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exercise, "deeper", lambda *_: None)
+    assert verdict_on(name, *lines).state == "wrong"
+
+
+# ---- pictures --------------------------------------------------------------------------------------------------------
+
+
+def marked(trace: Trace) -> set[tuple[int, int]]:
+    return {tuple(cell) for event in trace for cell in dict(event.facts).get("wrong", ())}
+
+
+def texts(trace: Trace) -> dict[str, Any]:
+    lines = next(facts["texts"] for event in reversed(trace.events) if "texts" in (facts := dict(event.facts)))
+    return {label: (text, tuple(wrong)) for label, text, wrong in lines}
+
+
+def test_what_is_read_past_the_length_stands_marked_below_the_table_and_not_on_the_right() -> None:
+    case = verdict_on("keys_of", "return [keys[cell] for cell in cells]").case
+    assert texts(case.yours) == {"a": ("h·", (1,))} and texts(case.right) == {"a": ("h", ())}
+    assert marked(case.yours) == {(1, 1)} and marked(case.right) == set()
+
+
+def test_bytes_that_leave_out_the_padding_row_leave_row_0_unpaid() -> None:
+    case = verdict_on("bytes_of_table", "return size * max_context_len * 4").case
+    assert marked(case.yours) == {(0, 0), (0, 1), (0, 2)} and marked(case.right) == set()
+
+
+def test_a_request_that_is_turned_away_lacks_the_cells_that_it_has_on_the_right() -> None:
+    case = verdict_on("keeps_row", "return counter > 0").case
+    ends = [trace.snapshot(len(trace)).alloced[1] for trace in (case.yours, case.right)]
+    assert ends == [2, 4] and marked(case.yours) == {(1, 2), (1, 3)}
+
+
+def test_a_piece_too_long_is_marked_from_where_it_should_have_ended() -> None:
+    case = verdict_on("pieces", "return [prompt_len]").case
+    assert "`pieces(2, 1, 3, 0)` gives `[2]`" in case.sentence
+    assert marked(case.yours) == {(1, 1)}
+
+
+def test_the_last_step_of_a_case_is_the_sentence_on_the_left_and_its_counterpart_on_the_right() -> None:
+    for lines in (("while True:", "    pass"), ("return [prompt_len]",), ("return None",)):
+        case = verdict_on("pieces", *lines).case
+        assert case.sentence.replace("`", "").endswith(case.yours[-1].text)
+        assert case.right[-1].text == "this is as it should be"
+
+
+# ---- inputs that have to break something -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("return 'horse'", "wanted two texts"),
+        ("return 'horse', ''", "wanted two texts"),
+        ("return 'horseradish', 'dog'", "has 11 letters"),
+        ("return 'ab', 'a\\0'", "use letters"),
+        ("return 'cow', 'dog'", "reads `dog` rightly"),
+        ("return ['horse', 'dog']", "find others"),
+    ],
+)
+def test_two_texts_that_do_not_count_are_told_why(line: str, told: str) -> None:
+    assert told in verdict_on("two_texts", line).sentence
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("return 12, 4", "three integers"),
+        ("return 12, 4.0, 6", "three integers"),
+        ("return 12, True, 6", "three integers"),
+        ("return 12, 4, 21", "from 1 to 20"),
+        ("return 12, 2, 8", "at least 3"),
+        ("return 12, 4, 8", "`(12, 4, 8)` long recites wrongly"),
+        ("return 2, 4, 20", "nobody recites wrongly"),
+    ],
+)
+def test_three_numbers_that_do_not_hurt_other_alone_are_told_why(line: str, told: str) -> None:
+    assert told in verdict_on("hurt_by_the_budget", line).sentence
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (("pass",), "no token yet"),
+        (("pool.free(b)",), "hold their rows"),
+        (
+            ("pool.check = lambda: None", "pool.alloced_lens[2] += 1", "pool.req_to_token[2, 0] = 3"),
+            "does find something",
+        ),
+        (("pool.append(b, [10**6])",), "no slot has two owners yet"),
+    ],
+)
+def test_what_gives_no_slot_two_owners_is_told_why(lines: tuple[str, ...], told: str) -> None:
+    assert told in verdict_on("make_them_share", *lines).sentence
+
+
+def test_the_words_for_a_cell_are_those_of_the_solution() -> None:
+    for alloced in range(4):
+        for verified in range(alloced + 1):
+            for case in [(slot, position, verified, alloced) for slot in (0, 7) for position in range(5)]:
+                assert chapter_01.word_for(*case) == chapter_01.solved_state(*case)
