@@ -5,7 +5,6 @@ the output of the cell, or in a box on the page. Only what is the same in ipywid
 """
 
 import importlib
-import importlib.util
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -57,23 +56,34 @@ class Drive:
         self.faults += [f"{words(one)}, {what}: {text}" for text in alarms(live())]
 
     def wrong_answers(self, chapter: str) -> None:
-        """Check the bank's first two wrong answers to each exercise of the chapter, and show what `check` says."""
-        name = f"reqpool.exercises.bank.chapter_{chapter}"
-        if not chapter or importlib.util.find_spec(name) is None:
-            return
-        from reqpool import Req
+        """Check two wrong answers of the bank to each exercise of the chapter, and show what `check` says."""
         from reqpool.examine import check
-        from reqpool.exercises.bank import written
 
-        tried: Counter[str] = Counter()
-        for one in importlib.import_module(name).WRONG:
-            if tried[one.exercise] < 2:
-                tried[one.exercise] += 1
-                verdict = check(written(one.source, one.exercise, Req=Req))
-                display(verdict)
-                self.touched["wrong answer"] += 1
-                if "Not yet." not in verdict.children[0].value or len(verdict.children) < 2:
-                    self.faults.append(f"{one.exercise}, {one.mistake}: not rejected with a case")
+        for name, answer, step in bank(chapter):
+            verdict = check(answer, step=step)
+            display(verdict)
+            self.touched["wrong answer"] += 1
+            self.touched["case shown"] += len(verdict.children) > 1
+            if "Not yet." not in verdict.children[0].value:
+                self.faults.append(f"{name}: not rejected")
+
+
+def bank(chapter: str) -> Iterator[tuple[str, Any, int | None]]:
+    """What was answered, the answer, and the step of chapter 11: the first two that the bank has of each."""
+    from reqpool import Req
+    from reqpool.exercises.bank import own_pool, written
+
+    seen: Counter[Any] = Counter()
+    if chapter == "11":
+        for one in own_pool.WRONG_CELLS:
+            seen[one.step] += 1
+            if seen[one.step] <= 2:
+                yield f"step {one.step}, {one.mistake}", one.made(), one.step
+        return
+    for one in importlib.import_module(f"reqpool.exercises.bank.chapter_{chapter}").WRONG:
+        seen[one.exercise] += 1
+        if seen[one.exercise] <= 2:
+            yield f"{one.exercise}, {one.mistake}", written(one.source, one.exercise, Req=Req), None
 
 
 def live() -> list[widgets.Widget]:
@@ -123,6 +133,7 @@ def words(one: widgets.Widget) -> str:
 def drive(chapter: str) -> dict[str, Any]:
     doing = Drive()
     doing.everything()
-    doing.wrong_answers(chapter)
-    doing.everything()
+    if chapter:
+        doing.wrong_answers(chapter)
+        doing.everything()
     return {"touched": dict(doing.touched), "faults": doing.faults}
