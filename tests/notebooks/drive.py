@@ -114,10 +114,11 @@ def states(one: widgets.Widget, where: float) -> Iterator[dict[str, Any]]:
         yield {"index": int(where * (len(one.options) - 1))}
     elif isinstance(one, (widgets.Checkbox, widgets.ToggleButton)):
         yield {"value": where > 0.5}
-    elif hasattr(one, "tape"):  # a player
-        if getattr(one, "pick", False):
-            rows, positions = one.trace.first.table.shape
+    elif getattr(one, "question", False):  # a player that asks for a cell, and is never stepped
+        rows, positions = one.trace.first.table.shape
+        if one.pick:
             yield {"picked": [int(where * (rows - 1)), int(where * (positions - 1))]}
+    elif hasattr(one, "tape"):  # a player
         yield {"step": int(where * len(one.trace)), "playing": False}
 
 
