@@ -17,7 +17,7 @@ allow_root = $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab test test-colab no-colab notebooks figures site bench badges fmt clean
+.PHONY: help lab test test-colab notebooks figures site bench badges fmt clean
 
 help:
 	@echo "make lab        open the course in JupyterLab     LAB_ARGS=\"--no-browser --port=8899\"  PIP_ARGS=\"...\""
@@ -89,6 +89,7 @@ $(VENV)/.test: $(VENV)/.made pyproject.toml constraints.txt
 	$(pip_install) -e ".[test]"
 	@touch $@ $(VENV)/.lab
 
+.PHONY: no-colab
 no-colab:
 	@echo "Colab's versions exist up to Python 3.13, and $(PYTHON) is newer: the tests in Colab's world are skipped."
 
