@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import importlib
 import os
 import platform
 import statistics
@@ -27,6 +28,10 @@ from nbclient import NotebookClient
 from playwright.sync_api import sync_playwright
 
 from reqpool import Req, ReqToTokenPool, Trace, record
+from reqpool.exercises.bank import UnusualAnswer, WrongAnswer, own_pool, written
+from reqpool.exercises.catalogue import CHAPTERS, exercises, find
+from reqpool.exercises.exercise import Exercise, Verdict, examine
+from reqpool.exercises.own_pool import STEPS, right_class
 from reqpool.kv import flatten_rows
 from reqpool.player.tape import encode
 
@@ -47,7 +52,7 @@ def main() -> None:
     skip_browser = parser.parse_args().skip_browser
     torch.set_num_threads(1)
     print(f"{date.today()}, {machine()}. This takes some minutes; a line appears when it is measured.")
-    parts = [by_request, by_count, flatten, import_time, azure, trace_size, recording, chapters]
+    parts = [by_request, by_count, flatten, import_time, azure, trace_size, recording, examiner, chapters]
     parts += [] if skip_browser else [labs, browser]
     widths = (66, 44, 30)
     print("  ".join(head.ljust(width) for head, width in zip(("what", "measured", "target"), widths, strict=True)))
@@ -327,6 +332,46 @@ def recording() -> Iterator[Line]:
         "recorded mix (32 writes for one alloc and free) over the plain one", f"{ratio:.1f}x", "at most 8x", ratio <= 8
     )
     yield Line("  a recorded call on average", f"{each:.0f} us", "under 40 us", each < 40)
+
+
+# ---- the examiner --------------------------------------------------------------------------------------------------
+
+
+def examiner() -> Iterator[Line]:
+    """The whole bank. The first check in a process also imports Hypothesis, so one is done before."""
+    modules = [importlib.import_module(f"reqpool.exercises.bank.{chapter}") for chapter in CHAPTERS]
+    wrong = [(find(one.exercise), answer_of(one)) for module in modules for one in module.WRONG]
+    wrong += [(STEPS[cell.step - 1], cell.made()) for cell in own_pool.WRONG_CELLS]
+    right = [(find(one.exercise), answer_of(one)) for module in modules for one in module.UNUSUAL]
+    right += [(one, written(one.solution, one.name, Req=Req)) for one in exercises().values()]
+    right += [(step, right_class(k)) for k, step in enumerate(STEPS, start=1)]
+    right += [(STEPS[-1], pool.made()) for pool in own_pool.UNUSUAL_POOLS]
+    examined(right[:1])
+    verdicts, seconds = examined(wrong)
+    rejected = [verdict for verdict in verdicts if verdict.state == "wrong"]
+    small = [verdict for verdict in rejected if verdict.case and verdict.case.num_operations <= 4]
+    met = len(rejected) == len(wrong) and max(seconds) <= 3
+    times = f"median {statistics.median(seconds):.2f} s, longest {max(seconds):.1f} s"
+    yield Line("wrong answers rejected", f"{len(rejected)} of {len(wrong)}, {times}", "all, at most 3 s each", met)
+    share = len(small) / len(rejected)
+    yield Line("their cases of at most 4 operations", f"{share:.0%}", "at least 90 %", share >= 0.9)
+    verdicts, seconds = examined(right)
+    accepted = sum(verdict.state == "right" for verdict in verdicts)
+    times = f"median {statistics.median(seconds):.2f} s, longest {max(seconds):.1f} s"
+    yield Line("right answers accepted", f"{accepted} of {len(right)}, {times}", "all", accepted == len(right))
+
+
+def answer_of(one: WrongAnswer | UnusualAnswer) -> Any:
+    return written(one.source, one.exercise, Req=Req)
+
+
+def examined(answers: list[tuple[Exercise, Any]]) -> tuple[list[Verdict], list[float]]:
+    verdicts, seconds = [], []
+    for exercise, answer in answers:
+        began = time.perf_counter()
+        verdicts.append(examine(exercise, answer))
+        seconds.append(time.perf_counter() - began)
+    return verdicts, seconds
 
 
 # ---- the course ----------------------------------------------------------------------------------------------------
