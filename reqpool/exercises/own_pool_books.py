@@ -36,7 +36,8 @@ class Books:
         self.num_rows = len(cells)
         self.is_padded = self.num_rows > size and 0 not in rows
         self.reqs = {name: Req(name) for name in NAMES}
-        self.free, self.held = set(rows), dict[str, int]()
+        self.free: set[int] = set(rows)
+        self.held: dict[str, int] = {}
         self.late: dict[int, str] = {}
         self.table = [[0] * width for _ in range(self.num_rows)]
         self.lengths = {name: [0] * self.num_rows for name in LENGTHS}
