@@ -10,20 +10,24 @@ python := $(VENV)/bin/python
 pip_install = $(python) -m pip install --disable-pip-version-check -c constraints.txt $(PIP_ARGS)
 patience = Setting up $(@D), once: 1 to 5 minutes, more on a slow line (PyTorch alone is 200 MB to 3 GB: README, "The small PyTorch").
 first_page := notebooks/00_start_here.ipynb
+too_new = $(shell "$(PYTHON)" -c 'import sys; print("yes" * (sys.version_info >= (3, 14)))' 2>/dev/null)
+colab = $(if $(too_new),no-colab,$(VENV)-colab/.made)
+with_colab = $(if $(too_new),,REQPOOL_COLAB="$(abspath $(VENV)-colab)")
 allow_root = $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab test test-colab notebooks figures site bench fmt clean
+.PHONY: help lab test test-colab notebooks figures site bench badges fmt clean
 
 help:
 	@echo "make lab        open the course in JupyterLab     LAB_ARGS=\"--no-browser --port=8899\"  PIP_ARGS=\"...\""
 	@echo "make test       format, lint, types and tests     PYTEST_ARGS=\"-k name\"  PIP_ARGS=\"...\""
-	@echo "make test-colab the notebooks with Colab's older widgets and IPython, in $(VENV)-colab"
+	@echo "make test-colab of these, the notebooks with Colab's older widgets and IPython, in $(VENV)-colab"
 	@echo "make notebooks  build notebooks/*.ipynb from notebooks/source/*.py"
 	@echo "make figures    build the pictures in figures/"
 	@echo "make site       the executed course as pages that need no kernel, in site/"
 	@echo "make bench      measure: one table of times and ratios"
+	@echo "make badges     write the badges, from [project.urls] in pyproject.toml"
 	@echo "make fmt        format the code and mend what the linter can mend"
 	@echo "make clean      remove .venv and caches"
 	@echo "PYTHON=python3.12 chooses the interpreter that .venv is made from (now: $(PYTHON))."
@@ -32,15 +36,15 @@ lab: $(VENV)/.lab
 	JUPYTER_PREFER_ENV_PATH=1 $(python) -m jupyter lab $(allow_root) \
 	    --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/$(first_page) $(LAB_ARGS)
 
-test: $(VENV)/.test
+test: $(VENV)/.test $(colab)
 	@$(python) tools/find_browser.py --get
 	$(python) -m ruff format --check .
 	$(python) -m ruff check .
 	$(python) -m basedpyright --pythonpath $(python) --level error
-	$(python) -m pytest $(PYTEST_ARGS)
+	$(with_colab) $(python) -m pytest $(PYTEST_ARGS)
 
-test-colab: $(VENV)/.test $(VENV)-colab/.made
-	REQPOOL_KERNEL_PYTHON="$(CURDIR)/$(VENV)-colab/bin/python" $(python) -m pytest tests/notebooks $(PYTEST_ARGS)
+test-colab: $(VENV)/.test $(colab)
+	$(with_colab) $(python) -m pytest tests/notebooks tests/platforms -k "colab or platforms" $(PYTEST_ARGS)
 
 notebooks: $(VENV)/.test
 	$(python) tools/build_notebooks.py
@@ -53,6 +57,10 @@ site: $(VENV)/.lab
 
 bench: $(VENV)/.test
 	$(python) tools/bench.py
+
+badges: $(VENV)/.test
+	$(python) tools/badges.py
+	$(python) tools/build_notebooks.py
 
 fmt: $(VENV)/.test
 	$(python) -m ruff format .
@@ -81,8 +89,15 @@ $(VENV)/.test: $(VENV)/.made pyproject.toml constraints.txt
 	$(pip_install) -e ".[test]"
 	@touch $@ $(VENV)/.lab
 
-$(VENV)-colab/.made: $(VENV)/.made tests/notebooks/colab.txt
+.PHONY: no-colab
+no-colab:
+	@echo "Colab's versions exist up to Python 3.13, and $(PYTHON) is newer: the tests in Colab's world are skipped."
+
+# Colab's versions, for the tests; besides, what its notebooks add there, and what pip builds this package with.
+$(VENV)-colab/.made: $(VENV)/.test tests/notebooks/colab.txt tools/share_packages.py
 	@"$(PYTHON)" -m venv --clear "$(VENV)-colab"
-	@echo '$(patience)'
+	$(python) tools/share_packages.py "$(VENV)-colab/bin/python" tests/notebooks/colab.txt
 	$(VENV)-colab/bin/python -m pip install --disable-pip-version-check $(PIP_ARGS) -r tests/notebooks/colab.txt
+	$(python) -m pip download --disable-pip-version-check -c constraints.txt $(PIP_ARGS) -d "$(VENV)-colab/wheels" \
+	    hypothesis pooch hatchling editables
 	@touch $@

@@ -1,6 +1,5 @@
 """What every test may ask for: a Jupyter that is nobody's own, and a browser."""
 
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -10,6 +9,8 @@ import find_browser
 import pytest
 from hypothesis import settings
 
+from tests.worlds import World
+
 # Times on a busy machine say nothing about the code; the seed is fixed where a red run must be the change's own fault.
 settings.register_profile("reqpool", deadline=None)
 settings.register_profile("server", deadline=None, derandomize=True, print_blob=True)
@@ -18,19 +19,12 @@ settings.load_profile("server" if os.environ.get("CI") else "reqpool")
 
 @pytest.fixture(scope="session")
 def jupyter_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder in which every Jupyter of this run lives; its kernel `python3` is the interpreter that runs the tests,
-    or the one that $REQPOOL_KERNEL_PYTHON names (`make test-colab`).
+    """A folder in which every Jupyter of this run lives; its kernel `python3` is the interpreter that runs the tests.
 
     Whatever kernels, settings and workspaces this machine has are neither seen nor touched.
     """
     home = tmp_path_factory.mktemp("jupyter")
-    kernel = home / "path" / "kernels" / "python3"
-    kernel.mkdir(parents=True)
-    python = os.environ.get("REQPOOL_KERNEL_PYTHON", sys.executable)
-    argv = [python, "-Xfrozen_modules=off", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    kernel.joinpath("kernel.json").write_text(
-        json.dumps({"argv": argv, "display_name": "Python 3", "language": "python"})
-    )
+    World("python3", sys.executable).write_kernel(home / "path" / "kernels")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JUPYTER_PATH", str(home / "path"))
         for name in ("CONFIG_DIR", "DATA_DIR", "RUNTIME_DIR"):

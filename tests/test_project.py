@@ -4,14 +4,11 @@ import ast
 import re
 import subprocess
 import sys
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 from packaging.requirements import Requirement
-from packaging.version import Version
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -190,73 +187,3 @@ def test_constraints_pin_every_named_package_once_and_within_its_bounds(python: 
     exact = {pin.name: str(pin.specifier).removeprefix("==") for pin in pins}
     assert len(exact) == len(pins)
     assert [str(one) for one in NAMED if exact.get(one.name, "0") not in one.specifier] == []
-
-
-# ------------------------------------------------------------------------------------------------ Binder and conda
-
-ENVIRONMENT = yaml.safe_load((ROOT / "environment.yml").read_text())
-CONDA = [one for one in ENVIRONMENT["dependencies"] if isinstance(one, str)]
-
-
-def test_environment_comes_from_conda_forge_only() -> None:
-    assert ENVIRONMENT["channels"] == ["conda-forge"]
-
-
-def test_environment_spells_python_so_that_repo2docker_reads_it() -> None:
-    assert [one for one in CONDA if re.match(r"python\b", one)] == ["python=3.12"]
-
-
-def test_environment_names_what_the_course_needs_and_the_cpu_build_of_torch() -> None:
-    names = {re.split(r"[<>=!~ ]", one)[0] for one in CONDA}
-    assert names == {
-        *("python", "pip", "pytorch-cpu", "matplotlib", "ipywidgets", "anywidget"),
-        *("jupyterlab", "hypothesis", "pooch"),
-    }
-
-
-def test_environment_installs_this_package_itself() -> None:
-    assert [one for one in ENVIRONMENT["dependencies"] if not isinstance(one, str)] == [{"pip": ["-e ."]}]
-
-
-def test_environment_and_package_agree_where_both_name_a_bound() -> None:
-    bounds = {one.name: one.specifier for one in NAMED}
-    for text in CONDA:
-        name, bound = re.fullmatch(r"([\w-]+)(.*)", text).groups()
-        name = {"pytorch-cpu": "torch"}.get(name, name)
-        if bound and name in bounds:
-            assert bounds[name] == Requirement(f"{name}{bound}").specifier
-
-
-def test_no_folder_hides_environment_yml_from_binder() -> None:
-    assert not (ROOT / "binder").exists()
-    assert not (ROOT / ".binder").exists()
-
-
-def test_post_build_can_be_run_and_stops_at_the_first_error() -> None:
-    script = ROOT / "postBuild"
-    assert script.stat().st_mode & 0o111
-    lines = [line for line in script.read_text().splitlines() if line and not line.startswith("#")]
-    assert lines[0] == "set -e"
-
-
-# ------------------------------------------------------------------------------------------------ the wheel
-
-
-@pytest.mark.slow
-def test_the_wheel_carries_every_file_of_the_package(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--no-deps",
-        "--no-build-isolation",
-        "-w",
-        str(tmp_path),
-        str(ROOT),
-    ]
-    subprocess.run(command, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    assert Version(PROJECT["version"]) == Version(wheel.name.split("-")[1])
-    wanted = {str(path.relative_to(ROOT)) for path in tracked() if path.is_relative_to(PACKAGE)}
-    assert wanted - set(zipfile.ZipFile(wheel).namelist()) == set()

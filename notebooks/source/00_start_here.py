@@ -18,30 +18,65 @@
 # Where it says *Error displaying widget: model not found*, the notebook was saved by somebody and its kernel is gone: run the cells again, with *Run All*.
 
 # %% tags=["setup"] jupyter={"source_hidden": true}
-import importlib.util
+import importlib
 import sys
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 
 from IPython import get_ipython
 
 ARCHIVE = ""  # the address of a tagged archive of this project: unset until it has a public one
+THERE = ("torch", "numpy", "matplotlib", "ipywidgets", "anywidget")  # never installed by this cell
+SMALL = ("hypothesis", "sortedcontainers", "pooch", "platformdirs")  # added where a hosted service lacks them
+SMALL += ("exceptiongroup",) if sys.version_info < (3, 11) else ()
 
 
-def missing():
-    return importlib.util.find_spec("reqpool") is None
+def missing(*names):
+    importlib.invalidate_caches()
+    specs = {name: find_spec(name) for name in names}
+    return [name for name, spec in specs.items() if spec is None or spec.origin is None]  # a mere folder is no package
 
 
-if missing() and Path("../reqpool/pool.py").exists():
-    sys.path.insert(0, str(Path("..").resolve()))  # a clone in which nothing was installed
-if missing() and ARCHIVE:
-    torch_before = version("torch")
-    get_ipython().run_line_magic("pip", f"install --no-deps {ARCHIVE}")
-    print(f"torch was {torch_before} and is {version('torch')}: these must be the same")
-if missing():
+def torch_version():
+    try:
+        return version("torch")
+    except PackageNotFoundError:
+        return "missing"
+
+
+def add(*packages):
+    """Install these, and nothing that they ask for: so whatever is there already stays as it is."""
+    before = torch_version()
+    get_ipython().run_line_magic("pip", " ".join(["install", "--no-deps", *packages]))
+    if torch_version() != before:
+        raise RuntimeError(
+            f"TORCH WAS CHANGED, from {before} to {torch_version()}, which this cell must never do: "
+            "go on in a fresh runtime or environment, and please report it."
+        )
+    print(f"torch is {before}, as before; nothing has to be restarted.")
+
+
+if absent := missing(*THERE):
     raise ModuleNotFoundError(
-        "reqpool is not here: get the whole repository and open this file in its notebooks folder"
+        f"{' and '.join(absent)} must be here first, and this cell leaves that to you: "
+        f"run `%pip install {' '.join(absent)}` in a cell of its own, then run this cell again."
     )
+for clone in (Path(".."), Path("reqpool")):  # one in which nothing was installed, around this file or beside it
+    if missing("reqpool") and (clone / "reqpool" / "pool.py").exists():
+        sys.path.insert(0, str(clone.resolve()))
+if missing("reqpool") and ARCHIVE:
+    add(ARCHIVE)
+if missing("reqpool"):
+    why = f"could not be installed from {ARCHIVE}; the lines above say why" if ARCHIVE else "is not here"
+    raise ModuleNotFoundError(
+        f"reqpool {why}: get the whole repository and open this file in its notebooks folder, "
+        "or put the repository's folder reqpool beside this file, and run this cell again."
+    )
+if absent := missing(*SMALL):
+    add(*absent)
+if absent := missing(*SMALL):
+    print(f"Without {' and '.join(absent)} the course works too; `check` then tries short sequences only.")
 
 from reqpool.notebook import setup
 

@@ -6,7 +6,8 @@
     serve(MyPool)                       the engine runs on it and recites
 
 own_pool_steps     tasks, hints, right cells
-own_pool_laws      the books, the operations, what is compared
+own_pool_laws      the operations, and what alloc, free and clear must do
+own_pool_books     what should be, and the sentence for what is not so
 own_pool_table     what a new pool has
 own_pool_adapter   the learner's object, so that it can be recorded and run
 own_pool_engine    a small engine on it

@@ -29,7 +29,8 @@ from torch import Tensor
 
 from reqpool.exercises.guard import Raised
 from reqpool.exercises.own_pool_adapter import OwnPool, look, row_number
-from reqpool.exercises.own_pool_table import LENGTHS, free_slots_of, need_shapes, need_table
+from reqpool.exercises.own_pool_books import NAMES, Books, state_of
+from reqpool.exercises.own_pool_table import LENGTHS, free_slots_of, need_table
 from reqpool.exercises.own_pool_words import (
     both_orders,
     code,
@@ -39,7 +40,6 @@ from reqpool.exercises.own_pool_words import (
     is_started,
     kind,
     moved_field,
-    rows_named,
     shown,
     was_and_is,
     why_started,
@@ -49,7 +49,6 @@ from reqpool.exercises.values import SEQUENCES
 from reqpool.pool import Req
 from reqpool.trace import Trace
 
-NAMES = "abcd"
 TOKENS = 2  # in every write
 
 Choices = list[list[int]]  # the rows newly given, alloc by alloc
@@ -69,7 +68,7 @@ class Maker(Protocol):
         """A pool of the class as it was at first; `again`: as the pool before has left it."""
 
 
-class OwnPoolWorld:
+class OwnPoolWorld(Books):
     """One small pool of the learner's class, a second one that nobody touches, and the books.
 
     Args:
@@ -88,31 +87,23 @@ class OwnPoolWorld:
         choices: Choices | None = None,
         follow: bool = False,
     ) -> None:
-        self.step, (self.size, self.width) = step, start
+        size, width = start
+        own = maker.new(size, width)
+        if start not in maker.twins:  # else a pool of this size was looked at before, and every one is made alike
+            need_table(own, step, size, width)
+            before = state_of(own)
+            twin = maker.new(size, width, again=True)
+            need_apart(own, before, twin)
+            maker.twins[start] = twin, free_slots_of(twin, "")
+        super().__init__(own, step, size, width)
+        self.maker, self.start = maker, start
         self.choices, self.follow, self.num_allocs = [] if choices is None else choices, follow, 0
         if not follow:
             self.choices.clear()
-        self.own = maker.new(self.size, self.width)
-        if start not in maker.twins:  # else a pool of this size was looked at before, and every one is made alike
-            need_table(self.own, step, self.size, self.width)
-            before = self._state_of(self.own)
-            twin = maker.new(self.size, self.width, again=True)
-            self._need_apart(before, twin)
-            maker.twins[start] = twin, free_slots_of(twin, "")
-        self.maker, self.start = maker, start
-        before = self.state = self._state_of(self.own)
-        rows = before[0]
-        self.num_rows = len(before[1])
-        self.padding = self.num_rows > self.size and 0 not in rows
-        self.pool = OwnPool(self.own, self.size, self.width, 0 if self.padding else None)
+        self.pool = OwnPool(own, size, width, 0 if self.is_padded else None)
         self.trace: Trace | None = None  # where a case is being recorded
-        self.reqs = {name: Req(name) for name in NAMES}
         self.used: set[str] = set()
-        self.free, self.held = set(rows), dict[str, int]()
         self.last: dict[str, int] = {}  # the row that a request held last
-        self.late: dict[int, str] = {}  # rows into which a late write has come since: whose
-        self.table = [[0] * self.width for _ in range(self.num_rows)]
-        self.lengths = {name: [0] * self.num_rows for name in LENGTHS}
         self.next_slot = 11
 
     # ---- what can be done next -------------------------------------------------------------------------------------
@@ -325,10 +316,6 @@ class OwnPoolWorld:
         if self.trace is not None:
             self.trace.emit("note", rid=name, rows=[self.held[name]], text=text)
 
-    def _zero(self, row: int) -> None:
-        for length in LENGTHS:
-            self.lengths[length][row] = 0
-
     # ---- what alloc gave -------------------------------------------------------------------------------------------
 
     def _wanted(self, names: Sequence[str], idle: Sequence[str] = (), too_few: bool = False) -> str:
@@ -405,165 +392,7 @@ class OwnPoolWorld:
         if row not in self.free:
             raise Wrong(f"{doing} gives `{name}` row {row}, which was not in `free_slots`.")
 
-    # ---- everything is as the books say ----------------------------------------------------------------------------
-
-    def _need_unchanged(self, doing: str, what: str) -> None:
-        said = self._whats_odd(doing)
-        if said:
-            raise Wrong(f"{doing} was refused, and yet {said} {what} must change nothing.", self.cells_wrong)
-
-    def _whats_odd(self, doing: str) -> str:
-        """What has changed though nothing may have."""
-        try:
-            return self._whats_wrong(doing, "")
-        except Wrong as wrong:
-            return wrong.sentence
-
-    def _compare(self, doing: str, **about: Any) -> None:
-        said = self._whats_wrong(doing, doing, **about)
-        if said:
-            raise Wrong(said, self.cells_wrong)
-
-    def _whats_wrong(
-        self,
-        doing: str,
-        cause: str,
-        given: dict[str, int] | None = None,
-        kept: Sequence[str] = (),
-        freed: dict[str, int] | None = None,
-    ) -> str:
-        """The first thing that is not as it should be, in a sentence; empty where all is well."""
-        self.cells_wrong: list[tuple[int, int]] = []
-        given, freed = given or {}, freed or {}
-        need_shapes(self.own, self.num_rows, self.width, doing)
-        free, table, lengths = self.state = self._state_of(self.own, doing)
-        return (
-            self._wrong_holder(cause, freed)
-            or self._wrong_free_rows(cause, list(free), freed)
-            or self._wrong_length(cause, lengths, given, kept, freed)
-            or self._wrong_cell(cause, table)
-        )
-
-    def _wrong_holder(self, cause: str, freed: dict[str, int]) -> str:
-        for name, req in self.reqs.items():
-            row, wanted = row_number(req.req_pool_idx), self.held.get(name)
-            if row == wanted and (req.req_pool_idx is None) == (wanted is None):
-                continue
-            if name in freed:
-                return (
-                    f"{cause} left `{name}` holding row {freed[name]}: `{name}.req_pool_idx` is "
-                    f"{shown(req.req_pool_idx)}, wanted None. The row's next owner would share it."
-                )
-            verb = f"{cause} left" if cause else "it left"
-            if wanted is None:
-                return f"{verb} `{name}` with req_pool_idx {shown(req.req_pool_idx)}, wanted None."
-            return f"{verb} `{name}` with req_pool_idx {shown(req.req_pool_idx)}: it holds row {wanted}."
-        return ""
-
-    def _wrong_free_rows(self, cause: str, free: list[int], freed: dict[str, int]) -> str:
-        holders = {row: name for name, row in self.held.items()}
-        after = f" after {cause}" if cause else ""
-        for row in sorted(set(free)):
-            if row == 0 and self.step >= 5:
-                return f"table row 0 is in `free_slots`{after}: the padding row is nobody's, and never handed out."
-            if row in holders:
-                return (
-                    f"row {row} is in `free_slots`{after} while `{holders[row]}` holds it: the next one would share it."
-                )
-            if row not in self.free:
-                return f"row {row} is in `free_slots`{after}, and requests' rows are {rows_named(self._usable())}."
-            if free.count(row) > 1:
-                twice = "twice" if free.count(row) == 2 else f"{free.count(row)} times"
-                return f"row {row} is in `free_slots` {twice}{after}: two requests would be given it."
-        for row in sorted(self.free.difference(free)):
-            was = next((f" (`{name}` had it)" for name, of in freed.items() if of == row), "")
-            return f"row {row} is lost{after}: nobody holds it{was}, and it is not in `free_slots`."
-        return ""
-
-    def _usable(self) -> list[int]:
-        return sorted(self.free | set(self.held.values()))
-
-    def _wrong_length(
-        self, cause: str, lengths: list[list[int]], given: dict[str, int], kept: Sequence[str], freed: dict[str, int]
-    ) -> str:
-        for name, got in zip(LENGTHS, lengths, strict=True):
-            if got == self.lengths[name]:
-                continue
-            for row, (is_now, wanted) in enumerate(zip(got, self.lengths[name], strict=True)):
-                if is_now != wanted:
-                    return self._about_length(cause, f"`{name}[{row}]`", row, is_now, wanted, given, kept, freed)
-        return ""
-
-    def _about_length(
-        self,
-        cause: str,
-        where: str,
-        row: int,
-        is_now: int,
-        wanted: int,
-        given: dict[str, int],
-        kept: Sequence[str],
-        freed: dict[str, int],
-    ) -> str:
-        for name, of in given.items():
-            if of == row:
-                late = f": a late write of `{self.late[row]}`'s step landed there" if row in self.late else ""
-                return f"`{name}` begins in row {row} with {where} at {is_now}, wanted 0{late}. `alloc` must reset it."
-        for name, of in freed.items():
-            if of == row:
-                return f"{cause} left {where} at {is_now}, wanted 0: `{name}` no longer holds row {row}."
-        for name in kept:
-            if self.held[name] == row:
-                said = f"`{name}` keeps row {row}, and {cause} put {where} to {is_now}"
-                return f"{said}, wanted {wanted}: its tokens are in there."
-        whose = next(
-            (f"`{name}` holds row {row}, and its tokens are in there" for name, of in self.held.items() if of == row),
-            "",
-        )
-        whose = whose or (f"row {row} is free" if row in self.free else f"row {row} is nobody's")
-        return (
-            f"{where} is {is_now} after {cause}, wanted {wanted}: {whose}."
-            if cause
-            else (f"{where} went from {wanted} to {is_now}.")
-        )
-
-    def _wrong_cell(self, cause: str, table: list[list[int]]) -> str:
-        for row, (got, wanted) in enumerate(zip(table, self.table, strict=True)):
-            if got != wanted:
-                self.cells_wrong = [
-                    (row, at) for at, pair in enumerate(zip(got, wanted, strict=True)) if pair[0] != pair[1]
-                ]
-                if "clear" in cause:
-                    return f"the cells of row {row} are {got} after {cause}, wanted zeros."
-                why = " Cells stay as they are: a length says which are live." if row in self.free else ""
-                return f"the cells of row {row} are {got}{f' after {cause}' if cause else ''}, wanted {wanted}.{why}"
-        return ""
-
-    # ---- looking ---------------------------------------------------------------------------------------------------
-
-    def _state_of(self, own: Any, doing: str = "") -> tuple[tuple[int, ...], list[list[int]], list[list[int]]]:
-        return (
-            free_slots_of(own, doing),
-            look(own, "req_to_token").tolist(),
-            [look(own, name).tolist() for name in LENGTHS],
-        )
-
-    def _need_apart(self, before: Any, twin: Any) -> None:
-        after = self._state_of(self.own)
-        if before != after:
-            name = next(
-                n
-                for n, was, now in zip(("free_slots", "req_to_token", "the lengths"), before, after, strict=True)
-                if was != now
-            )
-            raise Wrong(
-                f"making a second pool changed the first: its {code(name)} went from {was_and_is(before, after)}. "
-                "Two pools must share nothing: make it anew in `__init__`."
-            )
-        tensors = {name: look(twin, name) for name in ("req_to_token", *LENGTHS)}
-        for name, tensor in tensors.items():
-            if tensor.untyped_storage().data_ptr() == look(self.own, name).untyped_storage().data_ptr():
-                raise Wrong(f"two pools share one `{name}`: make it anew in `__init__`.")
+    # ---- the twin ------------------------------------------------------------------------------------------------
 
     def _compare_twin(self, kind: str) -> None:
         """Its tensors were seen to be its own; its free rows may still be shared."""
@@ -575,3 +404,21 @@ class OwnPoolWorld:
                 f"`{kind}` here changed the `free_slots` of another pool, from {shown(list(was))} to "
                 f"{shown(list(now))}. Two pools must share nothing: make everything in `__init__`."
             )
+
+
+def need_apart(own: Any, before: Any, twin: Any) -> None:
+    after = state_of(own)
+    if before != after:
+        name = next(
+            n
+            for n, was, now in zip(("free_slots", "req_to_token", "the lengths"), before, after, strict=True)
+            if was != now
+        )
+        raise Wrong(
+            f"making a second pool changed the first: its {code(name)} went from {was_and_is(before, after)}. "
+            "Two pools must share nothing: make it anew in `__init__`."
+        )
+    tensors = {name: look(twin, name) for name in ("req_to_token", *LENGTHS)}
+    for name, tensor in tensors.items():
+        if tensor.untyped_storage().data_ptr() == look(own, name).untyped_storage().data_ptr():
+            raise Wrong(f"two pools share one `{name}`: make it anew in `__init__`.")

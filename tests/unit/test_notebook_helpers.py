@@ -3,8 +3,6 @@
 import base64
 import html
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -31,37 +29,6 @@ def test_setup_names_versions_and_the_device() -> None:
 def test_setup_on_colab_says_what_to_do_when_a_player_stays_blank(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "google.colab", object())
     assert "REQPOOL_STATIC" in notebook.setup().data
-
-
-def setup_cell(path: Path) -> str:
-    cell = path.read_text().split('# %% tags=["setup"] jupyter={"source_hidden": true}\n')[1]
-    return cell.split("\n# %%")[0].strip()
-
-
-def test_every_chapter_has_the_same_setup_cell() -> None:
-    assert len({setup_cell(path) for path in SOURCES}) == 1
-
-
-def run_setup(folder: Path) -> subprocess.CompletedProcess[str]:
-    """In a Python that does not know the package, as where nobody installed it."""
-    hidden = "import sys; sys.path = [p for p in sys.path if 'reqpool' not in p and p != REPOSITORY]; sys.meta_path = "
-    hidden += "[f for f in sys.meta_path if 'editable' not in repr(f).lower()]\n"
-    hidden = hidden.replace("REPOSITORY", repr(str(SOURCES[0].parents[2])))
-    code = hidden + setup_cell(SOURCES[0]) + "\nprint('READY')\n"
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True)
-
-
-@pytest.mark.slow
-def test_the_setup_cell_works_in_a_clone_in_which_nothing_was_installed() -> None:
-    run = run_setup(SOURCES[0].parents[1])
-    assert "READY" in run.stdout, run.stderr
-
-
-def test_the_setup_cell_alone_says_what_to_do_in_one_sentence(tmp_path: Path) -> None:
-    run = run_setup(tmp_path)
-    last = run.stderr.strip().splitlines()[-1]
-    assert last.startswith("ModuleNotFoundError: reqpool is not here: get the whole repository")
 
 
 # ---- code to read --------------------------------------------------------------------------------------------------
