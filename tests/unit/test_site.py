@@ -197,12 +197,12 @@ def test_an_animation_has_its_still_for_whom_motion_disturbs() -> None:
     assert picture.img["alt"]
 
 
-def test_an_exercise_says_where_answers_are_examined() -> None:
-    box = widgets.VBox([text_box("<strong>Not attempted</strong>")])
-    words = page_of(code("import this\n\ncheck(my_answer)"), widget=box).get_text()
-    assert "Not attempted" in words
-    assert "examined in a live notebook" in words
-    assert "examined" not in page_of(code("check_it(x)"), widget=box).get_text()
+def test_an_exercise_that_nobody_attempted_says_where_answers_are_examined() -> None:
+    def words(verdict: str) -> str:
+        return page_of(code("check(my_answer)"), widget=widgets.VBox([text_box(verdict)])).get_text()
+
+    assert "examined in a live notebook" in words("<strong>Not attempted</strong> so far")
+    assert "examined" not in words("<strong>Right.</strong> Well done.")
 
 
 def test_the_front_page_tells_title_minutes_and_aims_of_every_chapter() -> None:

@@ -53,7 +53,7 @@ def execute(path: Path) -> Executed:
     notebook.cells.append(nbformat.v4.new_code_cell(ASKED.read_text(encoding="utf-8")))
     manager = AsyncKernelManager(kernel_spec_manager=ThisPython())
     resources = {"metadata": {"path": str(path.parent)}}
-    client = NotebookClient(notebook, km=manager, timeout=CELL_SECONDS, resources=resources)
+    client = NotebookClient(notebook, km=manager, timeout=CELL_SECONDS, resources=resources, coalesce_streams=True)
     with tempfile.TemporaryFile() as log:  # what kernels say to themselves at their start
         client.execute(env=environment(), stderr=log)
     asked = notebook.cells.pop()
