@@ -9,6 +9,7 @@ from pathlib import Path
 
 import build_site
 import pytest
+from axe_playwright_python.base import AXE_SCRIPT
 from bs4 import BeautifulSoup
 from playwright.sync_api import ConsoleMessage, Locator, Page, Route
 
@@ -304,7 +305,6 @@ def test_landmarks_and_headings_are_those_of_a_page(site: Path, name: str) -> No
 
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing_serious(reader: Reader, name: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.base", reason="axe-core comes with axe-playwright-python")
     reader.page.emulate_media(reduced_motion="reduce")
     page = reader.open(name)
     for form in page.locator("form.question").all()[-1:]:
@@ -313,7 +313,7 @@ def test_axe_finds_nothing_serious(reader: Reader, name: str) -> None:
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
     # one player stands for all: they are one script, and their thousands of cells take minutes
     page.evaluate("[...document.querySelectorAll('.reqpool-player')].slice(1).forEach((one) => one.remove())")
-    page.evaluate(axe.AXE_SCRIPT)
+    page.evaluate(AXE_SCRIPT)
     found = page.evaluate("axe.run({ resultTypes: ['violations'] })")["violations"]
     page.get_by_role("button", name="Dark theme").click()
     found += page.evaluate("axe.run({ resultTypes: ['violations'], runOnly: ['color-contrast'] })")["violations"]
