@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from coursesite.pages import Chapter, chapter, front_picture, render
-from coursesite.run import Executed, execute
+from coursesite.run import Executed, execute, written
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS, SITE = ROOT / "notebooks", ROOT / "site"
@@ -43,9 +43,10 @@ def pictures(chapters: Iterable[Chapter]) -> dict[str, Path]:
 
 
 def executed() -> list[Executed]:
-    """Every notebook after a run, two at a time: most of it is waiting for PyTorch to be there."""
+    """Every notebook after a run, two at a time: most of it is waiting for PyTorch to be there; then the texts."""
     with ThreadPoolExecutor(max_workers=2) as pool:
-        return list(pool.map(execute, sorted(NOTEBOOKS.glob("*.ipynb"))))
+        chapters = list(pool.map(execute, sorted(NOTEBOOKS.glob("*.ipynb"))))
+    return [*chapters, *map(written, sorted(NOTEBOOKS.glob("*.md")))]
 
 
 def main() -> None:

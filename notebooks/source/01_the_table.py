@@ -356,4 +356,4 @@ quiz("01")
 #
 # `(size + 1) × max_context_len × 4` bytes, all at once, whatever the requests need. In a row, the length says what counts: live below it, stale or empty beyond.
 #
-# Words: [chapter 00](00_start_here.ipynb#Words). **Next:** [02 · Alloc and free](02_alloc_and_free.ipynb): how rows are taken and given back.
+# Words: [the glossary](glossary.md). **Next:** [02 · Alloc and free](02_alloc_and_free.ipynb): how rows are taken and given back.

@@ -443,4 +443,4 @@ from reqpool.notebook import figure
 figure("alloc_free.gif")
 
 # %% [markdown]
-# Words: [chapter 00](00_start_here.ipynb#Words). **Next:** [03 · Chunked prefill](03_chunked_prefill.ipynb): a long prompt keeps its row between its pieces.
+# Words: [the glossary](glossary.md). **Next:** [03 · Chunked prefill](03_chunked_prefill.ipynb): a long prompt keeps its row between its pieces.

@@ -511,4 +511,4 @@ from reqpool.notebook import figure
 figure("chunked_prefill.gif")
 
 # %% [markdown]
-# Words: [chapter 00](00_start_here.ipynb#Words). **Next:** [04 · The padding row](04_padding_row.ipynb): what a batch of fixed size does with its empty places.
+# Words: [the glossary](glossary.md). **Next:** [04 · The padding row](04_padding_row.ipynb): what a batch of fixed size does with its empty places.

@@ -561,4 +561,4 @@ quiz("04")
 figure("padding_row.gif")
 
 # %% [markdown]
-# Words: [chapter 00](00_start_here.ipynb#Words). **Next:** [05 · Reset on reuse](05_reset_on_reuse.ipynb): a step that writes after its row was given back.
+# Words: [the glossary](glossary.md). **Next:** [05 · Reset on reuse](05_reset_on_reuse.ipynb): a step that writes after its row was given back.

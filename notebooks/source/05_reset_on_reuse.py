@@ -573,4 +573,4 @@ figure("reset_on_reuse.gif")
 figure("three_regimes.svg")
 
 # %% [markdown]
-# Words: [chapter 00](00_start_here.ipynb#Words). **Next:** [11 · Build your own pool](11_build_your_own_pool.ipynb): all of this once more, with your own hands.
+# Words: [the glossary](glossary.md). **Next:** [11 · Build your own pool](11_build_your_own_pool.ipynb): all of this once more, with your own hands.

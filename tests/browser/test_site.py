@@ -13,7 +13,8 @@ from axe_playwright_python.base import AXE_SCRIPT
 from bs4 import BeautifulSoup
 from playwright.sync_api import ConsoleMessage, Locator, Page, Route
 
-PAGES = ["index", *sorted(path.stem for path in build_site.NOTEBOOKS.glob("*.ipynb"))]
+CHAPTERS = sorted(path.stem for path in build_site.NOTEBOOKS.glob("*.ipynb"))
+PAGES = ["index", *CHAPTERS, *sorted(path.stem for path in build_site.NOTEBOOKS.glob("*.md"))]
 LARGEST = 3_000_000
 
 pytestmark = pytest.mark.slow
@@ -154,7 +155,7 @@ def test_players_are_stepped_and_scrubbed_and_those_of_a_group_together(reader: 
 # ---- questions -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", PAGES[1:])
+@pytest.mark.parametrize("name", CHAPTERS)
 def test_questions_are_answered_and_explained_without_a_kernel(reader: Reader, name: str) -> None:
     page = reader.open(name)
     forms = page.locator("form.question").all()

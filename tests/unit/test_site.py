@@ -13,7 +13,7 @@ import nbformat
 import pytest
 from bs4 import BeautifulSoup
 from coursesite.pages import VIEW, chapter, render
-from coursesite.run import Executed, execute
+from coursesite.run import Executed, execute, written
 from coursesite.widgets import Page
 from ipywidgets.embed import embed_data
 from nbclient.exceptions import CellExecutionError
@@ -280,3 +280,21 @@ def test_a_run_asks_every_question_what_it_opens(tmp_path: Path, jupyter_home: P
 def test_a_cell_that_raises_stops_the_site(tmp_path: Path, jupyter_home: Path) -> None:
     with pytest.raises(CellExecutionError, match="no such row"):
         execute(saved(tmp_path, "raise ValueError('no such row')"))
+
+
+def test_a_text_beside_the_course_is_a_page_of_its_own_and_no_chapter(tmp_path: Path) -> None:
+    (tmp_path / "words.md").write_text(
+        "# Words\n\nSee [one](01_x.ipynb#Play) and [more](more.md).\n\n## Row\n\nA line."
+    )
+    course = [ran(text(f"# {n}"), name=f"0{n}_x") for n in (1, 2)]
+    pages = render([*(chapter(one, FIGURES) for one in course), chapter(written(tmp_path / "words.md"), tmp_path)])
+    page = BeautifulSoup(pages["words.html"], "html.parser")
+    assert [link["href"] for link in page.select("article a")] == ["01_x.html#Play", "more.html"]
+    assert page.select("a[rel]") == [] and "after a run" not in page.main.get_text()
+    assert [link.get_text() for link in page.select(".site-chapters a")] == ["01", "02", "Words"]
+    front = BeautifulSoup(pages["index.html"], "html.parser")
+    assert [card.a["href"] for card in front.select(".cards > li")] == ["01_x.html", "02_x.html"]
+    assert front.select_one('main a[href="words.html"]')
+    assert "02_x.html" not in [
+        link["href"] for link in BeautifulSoup(pages["02_x.html"], "html.parser").select("a[rel]")
+    ]

@@ -58,8 +58,10 @@ class Chapter:
         return f"{self.name}.html"
 
     @property
-    def number(self) -> str:
-        return self.name.split("_")[0]
+    def number(self) -> str | None:
+        """None: a page beside the course, such as the glossary."""
+        first = self.name.split("_")[0]
+        return first if first.isdigit() else None
 
 
 def chapter(executed: Executed, folder: Path) -> Chapter:
@@ -134,9 +136,9 @@ def anchors(soup: BeautifulSoup) -> None:
 
 
 def links(soup: BeautifulSoup) -> None:
-    """To another chapter's page, in place of its notebook."""
+    """To another page, in place of its notebook or Markdown file."""
     for link in soup.find_all("a", href=True):
-        link["href"] = re.sub(r"^(?:\./)?(\w+)\.ipynb(?=#|$)", r"\1.html", str(link["href"]))
+        link["href"] = re.sub(r"^(?:\./)?(\w+)\.(?:ipynb|md)(?=#|$)", r"\1.html", str(link["href"]))
 
 
 def tables(soup: BeautifulSoup) -> None:
@@ -186,7 +188,9 @@ def render(chapters: Sequence[Chapter]) -> dict[str, str]:
     )
     shared = {"css": sheet(), "js": script(), "chapters": chapters, "version": version(), "repository": repository()}
     pages = {}
-    for before, one, after in zip([None, *chapters[:-1]], chapters, [*chapters[1:], None], strict=True):
+    course = [one for one in chapters if one.number]
+    following = zip([None, *course[:-1]], course, [*course[1:], None], strict=True)
+    for before, one, after in [*following, *((None, one, None) for one in chapters if not one.number)]:
         around = {"title": f"{one.title} · reqpool", "chapter": one, "before": before, "after": after}
         pages[one.page] = environment.get_template("chapter.html.j2").render(shared, **around)
     front = {"title": "reqpool: where an engine keeps your tokens", "chapter": None, "picture": front_picture()}

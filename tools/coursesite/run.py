@@ -62,6 +62,12 @@ def execute(path: Path) -> Executed:
     return Executed(path.stem, notebook, state, questions)
 
 
+def written(path: Path) -> Executed:
+    """A page that is text alone, a Markdown file, as a notebook of one cell."""
+    cell = nbformat.v4.new_markdown_cell(path.read_text(encoding="utf-8"), id="text")
+    return Executed(path.stem, nbformat.v4.new_notebook(cells=[cell]), {}, {})
+
+
 def environment() -> dict[str, str]:
     """The package of this repository, whatever else is installed; players as widgets, whose state is kept."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
