@@ -10,7 +10,7 @@ from typing import Any
 
 from reqpool.exercises import guard
 from reqpool.exercises.exercise import Case, Exercise, by_cases, by_operations
-from reqpool.exercises.search import Wrong
+from reqpool.exercises.search import Wrong, as_wrong
 from reqpool.exercises.values import difference, plain
 from reqpool.faulty import FreedTwice
 from reqpool.pool import ReqToTokenPool
@@ -30,16 +30,25 @@ def refused(free_rows: list[int], n: int) -> bool:
 
 
 def asked_for(case: tuple, said: str) -> Trace:
-    """The real pool is asked, with as many rows free as in the case."""
+    """The real pool is asked, with the same rows free, in the same order, as in the case."""
     free_rows, n = case
-    pool = ReqToTokenPool(max(len(free_rows), 1), 2, "cpu")
+    pool = ReqToTokenPool(max(free_rows, default=1), 2, "cpu")
     with record(pool) as trace:
-        if not free_rows:
-            pool.alloc_rows(1)
+        if list(pool.free_slots) != free_rows:
+            pool.alloc_rows(pool.size)
+        if pool.available_size() < len(free_rows):
+            pool.free_rows(free_rows)
         pool.alloc_rows(n)
         trace.emit("note", text=f"must_refuse({free_rows}, {n}), {said}")
     return trace
 
+
+def num_calls(case: tuple) -> int:
+    free_rows, _ = case
+    return 1 if free_rows == sorted(free_rows) != [] and free_rows[-1] == len(free_rows) else 2 + bool(free_rows)
+
+
+FREE_ROWS = [*(list(range(1, size + 1)) for size in (1, 2, 3, 0, 9)), [3, 1], [2, 4, 3], list(range(1, 41))]
 
 MUST_REFUSE = Exercise(
     "must_refuse",
@@ -48,10 +57,10 @@ MUST_REFUSE = Exercise(
     "free rows.",
     by_cases(
         refused,
-        [(list(range(1, size + 1)), n) for size in (1, 2, 3, 0, 9) for n in (*range(5), 9, 10)],
+        [(rows, n) for rows in FREE_ROWS for n in (*range(5), 9, 10, 11, 39, 40, 41)],
         asked_for,
         name="must_refuse",
-        count=lambda case: 1 + (not case[0]),
+        count=num_calls,
     ),
     hints=("All or nothing: how many rows must there be at least?", "A batch that takes the very last row is fine."),
     solution="""
@@ -61,6 +70,9 @@ def must_refuse(free_rows, n):
 )
 
 # ---- B: the free rows after some are given back ----------------------------------------------------------------------
+
+
+MOST_IN_EVERY_ORDER = 3
 
 
 class GivesBack(ReqToTokenPool):
@@ -88,11 +100,10 @@ class RowsComeBack:
         self.free, self.out = list(range(1, size + 1)), []
 
     def moves(self) -> Sequence[Hashable]:
-        orders = [rows for k in (1, 2, 3) for rows in permutations(self.out, k)]
-        if len(self.out) > 3:
-            orders += [tuple(self.out), tuple(reversed(self.out))]
-        back = [("free", rows) for rows in orders]
-        return [*(("take", n) for n in range(1, len(self.free) + 1)), *back]
+        """Fewer than 64 in every world: of more, `deeper` would never draw the last."""
+        most = len(self.free)
+        takes = [n for n in range(1, most + 1) if n < 4 or n == most]
+        return [*(("take", n) for n in takes), *(("free", rows) for rows in orders_of(self.out))]
 
     def play(self, move: Any) -> None:
         kind, what = move
@@ -126,6 +137,14 @@ class RowsComeBack:
         return tuple(self.free), tuple(self.out)
 
 
+def orders_of(out: list[int]) -> list[tuple[int, ...]]:
+    """In which rows may come back: every order of a few, some of all where there are many."""
+    if len(out) <= MOST_IN_EVERY_ORDER:
+        return [rows for k in range(1, len(out) + 1) for rows in permutations(out, k)]
+    some = [out, out[::-1], out[1:] + out[:1], out[::2], out[1::2][::-1], out[:-1], out[:2], out[:2][::-1]]
+    return [*((row,) for row in out), *map(tuple, some)]
+
+
 GIVE_BACK_SOLUTION = """
 def give_back(free_rows, rows, reuse):
     if reuse == "fifo":
@@ -146,9 +165,8 @@ GIVE_BACK = Exercise(
     by_operations(
         lambda answer, start: RowsComeBack(answer, start),
         solved,
-        [(size, reuse) for size in (1, 2, 3, 4) for reuse in ("fifo", "lifo")],
+        [(size, reuse) for size in (1, 2, 3, 4, 7, 20) for reuse in ("fifo", "lifo")],
         depth=3,
-        larger=[(7, "fifo"), (7, "lifo")],
     ),
     hints=(
         "fifo: they go to the end, first given first.",
@@ -176,9 +194,15 @@ def second_free(trace: Trace) -> int | None:
 
 
 def breaks_freed_twice(function: Callable[..., Any]) -> Case | None:
-    pool = FreedTwice(2, 4, "cpu")
+    pool, error = FreedTwice(2, 4, "cpu"), None
     with record(pool) as trace:
-        guard.call(function, pool)
+        try:
+            guard.call(function, pool)
+        except (guard.Raised, guard.Stopped) as raised:
+            error = as_wrong(raised).sentence
+            trace.emit("note", text=error.replace("`", ""))
+    if error:
+        return Case(f"{error[:1].upper()}{error[1:]}", len(trace) - 1, trace)
     real = played_on(ReqToTokenPool(2, 4, "cpu"), function)
     n, k = len(trace), second_free(real)
     if k is None:

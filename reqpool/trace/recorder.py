@@ -218,6 +218,7 @@ class _Recorder:
             self.by_count = (self.by_count + was_free) | Counter(rows)
         else:
             rows = self._named(call, subject)[1]
+            self._remember(subject)
         change = self._difference()
         taken = [each for each in zip(rids, rows, held, strict=True) if each[1] is not None]
         kept = [(rid, row) for rid, row, had in taken if row == had]
@@ -234,6 +235,11 @@ class _Recorder:
             self._event("reset", [rid_of[row] for row in reset.rows], reset.rows, call=call, change=reset)
         if rest and not taken:
             self._event("note", call=call, text=f"{call} handed out no row, yet it changed something", change=rest)
+
+    def _remember(self, subject: Any) -> None:
+        """All of a batch: two that got one row in one call stand there once in the pool's books, as the later one."""
+        things = subject if isinstance(subject, (list, tuple)) else (subject,)
+        self.reqs.update((id(thing), thing) for thing in things if hasattr(thing, "req_pool_idx"))
 
     def _refused(self, name: str, rids: Sequence[Any], rows: Sequence[Any], why: str, error: str) -> None:
         rows = [row for row in rows if row is not None]

@@ -941,6 +941,18 @@ def test_two_owners_of_one_row_become_visible() -> None:
     assert trace.snapshot(3).owners == {1: ("a", "b")}
 
 
+@pytest.mark.parametrize("batches", [("xyz",), ("x", "yz"), ("xy", "z"), ("x", "y", "z")])
+def test_two_that_get_one_row_own_it_both_in_one_call_or_in_several(batches: tuple[str, ...]) -> None:
+    pool = new_pool(size=2, cls=FreedTwice)
+    with record(pool) as trace:
+        row = pool.alloc_rows(1)
+        pool.free_rows(row)
+        pool.free_rows(row)
+        for rids in batches:
+            pool.alloc(new_reqs(*rids))
+    assert trace.snapshot(len(trace)).owners == {1: ("y", "z"), 2: ("x",)}
+
+
 def test_a_row_by_count_and_by_request_at_once_becomes_visible() -> None:
     pool, (a,) = new_pool(size=2, cls=FreedTwice), new_reqs("a")
     with record(pool) as trace:

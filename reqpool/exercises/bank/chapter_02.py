@@ -60,6 +60,24 @@ def must_refuse(free_rows, n):
         "`False`, wanted `True`",
     ),
     WrongAnswer(
+        "must_refuse",
+        "compares with the number of the last row, where there is one",
+        """
+def must_refuse(free_rows, n):
+    return n > (free_rows[-1] if free_rows else 0)
+""",
+        "`must_refuse([3, 1], 2)` gives `True`, wanted `False`",
+    ),
+    WrongAnswer(
+        "must_refuse",
+        "for small batches only",
+        """
+def must_refuse(free_rows, n):
+    return n > min(len(free_rows), 10)
+""",
+        "`True`, wanted `False`",
+    ),
+    WrongAnswer(
         "give_back",
         "lifo puts the rows in front in their order",
         """
@@ -168,6 +186,38 @@ def give_back(free_rows, rows, reuse):
         "the right rows in the wrong order",
     ),
     WrongAnswer(
+        "give_back",
+        "five rows at most",
+        """
+def give_back(free_rows, rows, reuse):
+    if reuse == "fifo":
+        return free_rows + rows[:5]
+    return rows[::-1] + free_rows
+""",
+        "row 6 is lost",
+    ),
+    WrongAnswer(
+        "give_back",
+        "lifo turned round for a few rows only",
+        """
+def give_back(free_rows, rows, reuse):
+    if reuse == "fifo":
+        return free_rows + rows
+    return (rows[::-1] if len(rows) < 5 else rows) + free_rows
+""",
+        "With lifo the row freed last has to go out first",
+    ),
+    WrongAnswer(
+        "two_in_one_row",
+        "the row is named where the request should be",
+        """
+def two_in_one_row(pool):
+    row = pool.alloc_rows(1)
+    pool.free(row)
+""",
+        "In line 3 of `two_in_one_row`: `pool.free(row)`",
+    ),
+    WrongAnswer(
         "two_in_one_row",
         "freed once",
         """
@@ -265,6 +315,41 @@ def two_in_one_row(pool):
     pool.free_rows([second, second])
     pool.alloc_rows(1)
     pool.alloc_rows(1)
+""",
+    ),
+    UnusualAnswer(
+        "two_in_one_row",
+        "three requests in one batch",
+        """
+def two_in_one_row(pool):
+    row = pool.alloc_rows(1)
+    pool.free_rows(row)
+    pool.free_rows(row)
+    pool.alloc([Req(rid) for rid in "xyz"])
+""",
+    ),
+    UnusualAnswer(
+        "two_in_one_row",
+        "one request, then a batch of two",
+        """
+def two_in_one_row(pool):
+    row = pool.alloc_rows(1)
+    pool.free_rows(row)
+    pool.free_rows(row)
+    pool.alloc([Req("x")])
+    pool.alloc([Req("y"), Req("z")])
+""",
+    ),
+    UnusualAnswer(
+        "two_in_one_row",
+        "taken by a request, given back by it and by count",
+        """
+def two_in_one_row(pool):
+    a = Req("a")
+    (row,) = pool.alloc([a])
+    pool.free(a)
+    pool.free_rows(row)
+    pool.alloc([Req(rid) for rid in "xyz"])
 """,
     ),
 )
