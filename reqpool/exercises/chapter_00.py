@@ -18,11 +18,12 @@ from reqpool.exercises import guard
 from reqpool.exercises.exercise import Case, Exercise, by_operations
 from reqpool.exercises.guard import Raised, Stopped
 from reqpool.exercises.search import Wrong, as_wrong
+from reqpool.exercises.telling import and_then
 from reqpool.exercises.values import difference, plain, same
 from reqpool.pool import Req, ReqToTokenPool, row_of
 from reqpool.scenarios.letters import NOTHING, Letters, live_slots, recite
 from reqpool.serving.requests import no_fact
-from reqpool.trace import record
+from reqpool.trace import Event, record
 
 WORDS = ("horse", "dog", "cat", "wolf")  # the letters that requests write, again from the start when one ends
 UNREAD = "?"
@@ -191,7 +192,7 @@ KEYS_OF = Exercise(
     "00 B",
     "given the cells of one row, the row's length, and a list with one key for each slot (a key is one letter here): "
     "return the list of the keys of the request's tokens, in order of position. A request has `length` tokens, "
-    "whatever the cells beyond say.",
+    "whatever the cells beyond say. (Slot 0 is the dummy slot: no token of a request lies there.)",
     by_operations(
         WholeRow,
         solved_keys_of,
@@ -232,9 +233,21 @@ def shares_a_slot(function: Callable[..., Any]) -> Case | None:
         if slots and max(slots) < len(letters.letters):
             letters.write(slots, ("wow" * len(slots))[: len(slots)])
         if _holds_its_row(pool, a):
-            recite(trace, pool, letters, a, "hello")
+            recite(trace, pool, letters, a, "hello")  # which shows, too, what no call has announced
+        said = said or _not_one_call([event for event in trace if event.step == 1])
         trace.emit("note", text=said.replace("`", ""))
     return Case(said, sum(bool(event.call) for event in trace), trace) if said else None
+
+
+def _not_one_call(events: list[Event]) -> str:
+    """Whether it was done otherwise than with one call of the pool; calls that only read do not count."""
+    unasked = next((event for event in events if event.change and not event.call), None)
+    if unasked:
+        return "The table or a length was changed without a call of the pool. One call does it all."
+    calls = [event.call for event in events if event.call and event.kind != "read"]
+    if len(calls) == 1:
+        return ""
+    return f"One slot has two owners, but that took {len(calls)} calls: {and_then(calls)}. One call does it all."
 
 
 def _holds_its_row(pool: ReqToTokenPool, req: Req) -> bool:

@@ -177,7 +177,7 @@ STATE = Exercise(
     by_operations(
         Looked,
         solved_state,
-        [(5,), (5, 2), (0, 3), (5, 2, 7), (4, 0, 6), (9, 4, 11, 0, 3)],
+        [(5,), (5, 1), (0, 3), (5, 1, 7), (4, 0, 6), (9, 4, 11, 0, 3)],  # 1: the smallest that is not zero
         depth=4,
         most=250,
         examples=25,

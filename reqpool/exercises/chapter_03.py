@@ -7,14 +7,16 @@ from itertools import product
 from typing import Any
 
 from reqpool.exercises import guard
+from reqpool.exercises.chapter_04 import up_to_step
 from reqpool.exercises.exercise import Case, Exercise, by_operations
 from reqpool.exercises.guard import Raised, Stopped
 from reqpool.exercises.search import Wrong, as_wrong
 from reqpool.exercises.values import difference, plain, same, shortened
 from reqpool.pool import Req, ReqToTokenPool, row_of
 from reqpool.scenarios.experiments import chunks
-from reqpool.scenarios.together import given_back
+from reqpool.scenarios.together import given_back, in_step, mark_wrong
 from reqpool.serving.requests import no_fact
+from reqpool.trace import Trace
 
 # ---- A: who keeps its row --------------------------------------------------------------------------------------------
 
@@ -177,6 +179,8 @@ class Piecewise:
             return f"{call} gives {difference(pieces, wanted)}."
         if any(type(piece) is not int for piece in pieces):
             return f"{call} gives `{shortened(pieces)}`, wanted `{wanted}`: each of them an int."
+        if any(piece < 0 for piece in pieces):
+            return f"{call} gives `{shortened(pieces)}`, wanted `{wanted}`: no piece has fewer than 0 tokens."
         self.pieces = pieces
         return ""
 
@@ -275,7 +279,17 @@ def hurts_other_only_by_the_budget(function: Callable[..., Any]) -> Case | None:
     if not said:
         return None
     broken, kept = chunks(*answer, freed_between=True), chunks(*answer)
-    return Case(said, broken.trace[-1].step, given_back(broken.trace), kept.trace)
+    steps = decided(broken.trace, "short" if "short" in broken.wrong else "other")
+    played = given_back(up_to_step(broken.trace, steps))
+    yours, right = in_step(played, up_to_step(kept.trace, steps))
+    return Case(said, steps, mark_wrong(yours, right), right)
+
+
+def decided(trace: Trace, rid: str) -> int:
+    """The engine step in which this request recites its first wrong letter; where it recites none, its very first."""
+    lines = [(event.step, dict(event.facts).get("texts", ())) for event in trace]
+    said = [(step, wrong) for step, texts in lines for who, _, wrong in texts if who == rid]
+    return next((step for step, wrong in said if wrong), said[0][0])
 
 
 def _not_hurt(answer: list[int], wrong: list[str]) -> str:
@@ -294,7 +308,8 @@ HURT_BY_THE_BUDGET = Exercise(
     "Remember the rule: nobody new is admitted while a prompt is between its chunks.",
     hurts_other_only_by_the_budget,
     hints=(
-        "`other` is hurt when its prompt comes in two pieces. What cuts a prompt that is shorter than the chunk size?",
+        "`other` is hurt when its prompt comes in two pieces. What cuts a prompt that is no longer than the chunk "
+        "size?",
         "While `long` is between its chunks, `other` is not admitted: it starts in the step of the last piece. Let "
         "that piece and the token of `short` leave 1 or 2 tokens of the budget.",
     ),
@@ -303,7 +318,7 @@ def hurt_by_the_budget():
     return 12, 4, 6
 """,
     praise="In the step of the last piece, long and short leave 1 or 2 tokens: the prompt of other is cut by the "
-    "budget, though it is shorter than a chunk.",
+    "budget, though it is no longer than a chunk.",
 )
 
 EXERCISES = (KEEPS_ROW, PIECES, HURT_BY_THE_BUDGET)

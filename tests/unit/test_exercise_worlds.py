@@ -116,6 +116,27 @@ def test_a_request_that_is_turned_away_lacks_the_cells_that_it_has_on_the_right(
     assert ends == [2, 4] and marked(case.yours) == {(1, 2), (1, 3)}
 
 
+def test_a_negative_piece_is_no_step() -> None:
+    case = verdict_on("pieces", "return [1, -1, 1]").case
+    assert "no piece has fewer than 0 tokens" in case.sentence
+    assert not any("-1 of the prompt" in event.text for event in case.yours)
+
+
+@pytest.mark.parametrize("answer", [(12, 4, 2), (12, 4, 8), (2, 4, 20)])
+def test_the_picture_of_a_budget_ends_where_it_is_decided_whom_it_hurts(answer: tuple[int, int, int]) -> None:
+    case = verdict_on("hurt_by_the_budget", f"return {answer}").case
+    who = "short" if answer == (12, 4, 2) else "other"
+    wrong_at = [
+        event.step for event in case.yours for rid, _, wrong in dict(event.facts).get("texts", ()) if rid == who
+    ]
+    assert case.num_operations == case.yours[-1].step == case.right[-1].step
+    if who == "short":
+        assert texts(case.yours)["short"][1] == (len(texts(case.yours)["short"][0]) - 1,)  # its last letter alone
+        assert texts(case.right)["short"][1] == () and marked(case.yours)
+    else:
+        assert min(wrong_at) == case.num_operations and texts(case.yours)["other"] == ("k", ())
+
+
 def test_a_piece_too_long_is_marked_from_where_it_should_have_ended() -> None:
     case = verdict_on("pieces", "return [prompt_len]").case
     assert "`pieces(2, 1, 3, 0)` gives `[2]`" in case.sentence

@@ -244,6 +244,37 @@ def make_them_share(pool, b):
     ),
     WrongAnswer(
         "make_them_share",
+        "a call for each slot",
+        """
+def make_them_share(pool, b):
+    for slot in (6, 7, 3):
+        pool.append(b, [slot])
+""",
+        "that took 3 calls: append, append and append",
+    ),
+    WrongAnswer(
+        "make_them_share",
+        "the tables are written without a call",
+        """
+def make_them_share(pool, b):
+    row = b.req_pool_idx
+    pool.req_to_token[row, 0] = 3
+    pool.alloced_lens[row] = pool.alloced_lens_cpu[row] = 1
+""",
+        "changed without a call of the pool",
+    ),
+    WrongAnswer(
+        "make_them_share",
+        "a call, and a cell is written over",
+        """
+def make_them_share(pool, b):
+    pool.append(b, [6, 7])
+    pool.req_to_token[b.req_pool_idx, 1] = 3
+""",
+        "changed without a call of the pool",
+    ),
+    WrongAnswer(
+        "make_them_share",
         "more than a row holds",
         """
 def make_them_share(pool, b):
@@ -341,6 +372,31 @@ import torch
 
 def make_them_share(pool, b):
     pool.append(b, torch.arange(1, 6))
+""",
+    ),
+    UnusualAnswer(
+        "keys_of",
+        "cells that say 0 are left out, wherever they stand: a token is never there",
+        """
+def keys_of(cells, length, keys):
+    return [keys[cell] for cell in cells if cell][:length]
+""",
+    ),
+    UnusualAnswer(
+        "make_them_share",
+        "looks first",
+        """
+def make_them_share(pool, b):
+    row_of_a = next(row for row in pool.holders if row != b.req_pool_idx)
+    pool.append(b, pool.get_req_pool_info(row_of_a).alloced_slots[:1])
+""",
+    ),
+    UnusualAnswer(
+        "make_them_share",
+        "the row and its lengths, handed over",
+        """
+def make_them_share(pool, b):
+    pool.set_req_pool_info(b.req_pool_idx, pool.get_req_pool_info(1))
 """,
     ),
     UnusualAnswer(

@@ -157,6 +157,19 @@ def state(slot, position, verified_len, alloced_len):
     ),
     WrongAnswer(
         "state",
+        "slot 1 is taken for nothing",
+        """
+def state(slot, position, verified_len, alloced_len):
+    if position < verified_len:
+        return "known good"
+    if position < alloced_len:
+        return "live"
+    return "stale" if slot > 1 else "empty"
+""",
+        "slot 1 is still there",
+    ),
+    WrongAnswer(
+        "state",
         "the slot is compared with the length",
         """
 def state(slot, position, verified_len, alloced_len):

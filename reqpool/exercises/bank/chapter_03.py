@@ -227,6 +227,16 @@ def hurt_by_the_budget():
         "long recites wrongly",
     ),
     WrongAnswer(
+        "pieces",
+        "the budget is taken from those who run",
+        """
+def pieces(prompt_len, chunk_size, budget, num_running):
+    room = min(chunk_size, num_running - budget)
+    return [min(room, prompt_len - start) for start in range(0, prompt_len, chunk_size)]
+""",
+        "no piece has fewer than 0 tokens",
+    ),
+    WrongAnswer(
         "hurt_by_the_budget",
         "short is hurt, too",
         """
