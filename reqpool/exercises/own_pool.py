@@ -9,6 +9,7 @@ own_pool_steps     tasks, hints, right cells
 own_pool_laws      the operations, and what alloc, free and clear must do
 own_pool_books     what should be, and the sentence for what is not so
 own_pool_table     what a new pool has
+own_pool_apart     what two pools must not share
 own_pool_adapter   the learner's object, so that it can be recorded and run
 own_pool_engine    a small engine on it
 """
@@ -24,6 +25,7 @@ from functools import cache
 from types import FunctionType
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -43,7 +45,8 @@ STARTS, LARGER = ((1, 4), (2, 4)), ((3, 5),)  # size, max_context_len
 DEPTH, MOST = 5, 1400
 LONGEST, EXAMPLES = 30, 50
 MOST_DRAWN = 256  # cells
-SHARED = (list, dict, set, deque, Tensor)  # what pools could share by mistake
+SHARED = (list, dict, set, deque, Tensor, np.ndarray)  # what pools could share by mistake
+PLAIN = (int, float, str, bytes, tuple, frozenset, type(None), np.generic)  # what can count for all of them
 
 Part = TypeVar("Part")
 
@@ -132,21 +135,16 @@ def _new_pool(learner: FreshPools, sentence: str) -> Trace | None:
 
 
 class FreshPools:
-    """Makes pools of a class that is each time as it was at first, lists that belong to it and defaults included.
+    """Makes pools of a class that is each time as it was at first, values that belong to it and defaults included.
 
-    So a list that all pools share is found in the first world, with the same numbers in every check.
+    So what all pools share is found in the first world, with the same numbers in every check.
     """
 
     def __init__(self, cls: type) -> None:
         self.cls = cls
         self.twins: dict[tuple[int, int], tuple[Any, tuple[int, ...]]] = {}
-        own = [base for base in cls.__mro__ if base is not object]
-        self._lists = [
-            (base, name, copy.deepcopy(value))
-            for base in own
-            for name, value in vars(base).items()
-            if isinstance(value, SHARED) and not name.startswith("__")
-        ]
+        own = [base for base in cls.__mro__ if base.__module__ != "builtins"]
+        self._values = [(base, copy.deepcopy(_values_of(base))) for base in own]
         self._defaults = [
             (part, copy.deepcopy(part.__defaults__))
             for base in own
@@ -160,10 +158,21 @@ class FreshPools:
         return guard.call(self.cls, size, max_context_len)
 
     def restore(self) -> None:
-        for base, name, value in self._lists:
-            setattr(base, name, copy.deepcopy(value))
+        for base, values in self._values:
+            now = _values_of(base)
+            for name in now.keys() - values.keys():
+                delattr(base, name)
+            for name, value in values.items():
+                if isinstance(value, SHARED) or now.get(name, ...) is not value:
+                    setattr(base, name, copy.deepcopy(value))
         for part, values in self._defaults:
             part.__defaults__ = copy.deepcopy(values)
+
+
+def _values_of(cls: type) -> dict[str, Any]:
+    """What a class holds besides its methods."""
+    values = vars(cls).items()
+    return {name: value for name, value in values if isinstance(value, SHARED + PLAIN) and not name.startswith("__")}
 
 
 # ---- right classes, from the cells -----------------------------------------------------------------------------------

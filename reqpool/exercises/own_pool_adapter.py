@@ -3,7 +3,8 @@
     req_to_token, verified_lens, alloced_lens     the learner's own tensors, looked up anew every time
     free_slots                                    the learner's, of whatever container, as a list of rows
     alloc, free, clear                            the learner's, run with the limits of `guard`
-    alloced_lens_cpu, generation, holders         kept here, from what those three were seen to do
+    generation, holders                           kept here, from what those three were seen to do
+    alloced_lens_cpu                              a copy at every look: the learner has no such thing, so none differs
     append, verify, read, ...                     ours: they write the learner's tensors
 
 Nothing here judges. What the learner's code raises is raised as it is, and `raised` knows the line. A tensor that the
@@ -46,7 +47,6 @@ class OwnPool(ReqToTokenPool):
         self._last["free_slots"] = []
         self.device = self.req_to_token.device
         num_rows = len(self.req_to_token)
-        self.alloced_lens_cpu = torch.zeros(num_rows, dtype=torch.int32, device="cpu")
         self.generation = torch.zeros(num_rows, dtype=torch.int64, device="cpu")
         self._holders: dict[int, Any] = {}
         self.raised: Raised | None = None  # by the last call
@@ -72,6 +72,10 @@ class OwnPool(ReqToTokenPool):
     @property
     def alloced_lens(self) -> Tensor:  # type: ignore[override]
         return self._tensor("alloced_lens")
+
+    @property
+    def alloced_lens_cpu(self) -> Tensor:  # type: ignore[override]
+        return self.alloced_lens.to("cpu", copy=True)
 
     def _tensor(self, name: str) -> Tensor:
         last = self._last[name]
@@ -107,7 +111,6 @@ class OwnPool(ReqToTokenPool):
             self._holders[row] = req
             if row != row_number(before):
                 self.generation[row] += 1
-                self.alloced_lens_cpu[row] = 0
         return result
 
     def free(self, req: Any) -> None:
@@ -115,12 +118,10 @@ class OwnPool(ReqToTokenPool):
         self._call("free", req)
         if row is not None and self._holders.get(row) is req and req.req_pool_idx is None:
             del self._holders[row]
-            self.alloced_lens_cpu[row] = 0
 
     def clear(self) -> None:
         self._call("clear")
         self._holders = {row: req for row, req in self._holders.items() if req.req_pool_idx is not None}
-        self.alloced_lens_cpu.zero_()
 
 
 # ---- reading what a learner may have chosen ------------------------------------------------------------------------

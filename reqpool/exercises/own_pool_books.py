@@ -7,7 +7,7 @@ from typing import Any
 
 from reqpool.exercises.own_pool_adapter import look, row_number
 from reqpool.exercises.own_pool_table import LENGTHS, free_slots_of, need_shapes
-from reqpool.exercises.own_pool_words import rows_named, shown
+from reqpool.exercises.own_pool_words import fields, moved_field, rows_named, shown
 from reqpool.exercises.search import Wrong
 from reqpool.pool import Req
 
@@ -25,6 +25,8 @@ class Books:
 
     Attributes:
         free, held: rows that nobody holds; request -> row.
+        elsewhere: request -> row of another pool.
+        fields: request -> what the scheduler has written into it.
         late: rows into which a late write has come while they were free -> whose.
         state: what was seen in the pool when it was last looked at.
     """
@@ -38,6 +40,8 @@ class Books:
         self.reqs = {name: Req(name) for name in NAMES}
         self.free: set[int] = set(rows)
         self.held: dict[str, int] = {}
+        self.elsewhere: dict[str, int] = {}
+        self.fields = {name: fields(req) for name, req in self.reqs.items()}
         self.late: dict[int, str] = {}
         self.table = [[0] * width for _ in range(self.num_rows)]
         self.lengths = {name: [0] * self.num_rows for name in LENGTHS}
@@ -78,15 +82,23 @@ class Books:
         need_shapes(self.own, self.num_rows, self.width, doing)
         free, table, lengths = self.state = state_of(self.own, doing)
         return (
-            self._wrong_holder(cause, freed)
+            self._wrong_field(cause)
+            or self._wrong_holder(cause, freed)
             or self._wrong_free_rows(cause, list(free), freed)
             or self._wrong_length(cause, lengths, given, kept, freed)
             or self._wrong_cell(cause, table)
         )
 
+    def _wrong_field(self, cause: str) -> str:
+        """From step 6 on the two fields are the scheduler's: before, nobody has said whose they are."""
+        for name, req in self.reqs.items():
+            if self.step >= 6 and fields(req) != self.fields[name]:
+                return f"{cause or 'it'} changed {moved_field(name, self.fields[name], req)}: that is the scheduler's."
+        return ""
+
     def _wrong_holder(self, cause: str, freed: dict[str, int]) -> str:
         for name, req in self.reqs.items():
-            row, wanted = row_number(req.req_pool_idx), self.held.get(name)
+            row, wanted = row_number(req.req_pool_idx), self.held.get(name, self.elsewhere.get(name))
             if row == wanted and (req.req_pool_idx is None) == (wanted is None):
                 continue
             if name in freed:
@@ -97,7 +109,8 @@ class Books:
             verb = f"{cause} left" if cause else "it left"
             if wanted is None:
                 return f"{verb} `{name}` with req_pool_idx {shown(req.req_pool_idx)}, wanted None."
-            return f"{verb} `{name}` with req_pool_idx {shown(req.req_pool_idx)}: it holds row {wanted}."
+            whose = " of another pool" if name in self.elsewhere else ""
+            return f"{verb} `{name}` with req_pool_idx {shown(req.req_pool_idx)}: it holds row {wanted}{whose}."
         return ""
 
     def _wrong_free_rows(self, cause: str, free: list[int], freed: dict[str, int]) -> str:
@@ -148,7 +161,8 @@ class Books:
         for name, of in given.items():
             if of == row:
                 late = f": a late write of `{self.late[row]}`'s step landed there" if row in self.late else ""
-                return f"`{name}` begins in row {row} with {where} at {is_now}, wanted 0{late}. `alloc` must reset it."
+                said = f"`{name}` begins in row {row} with {where} at {is_now}, wanted 0{late}."
+                return f"{said} `alloc` must reset it." if self.step >= 7 else said
         for name, of in freed.items():
             if of == row:
                 return f"{cause} left {where} at {is_now}, wanted 0: `{name}` no longer holds row {row}."

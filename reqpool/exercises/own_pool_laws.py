@@ -16,56 +16,40 @@ integer that a row is. The same laws accept our own pool and reject each faulty 
     5     the same                                        one row more; table row 0 is nobody's
     6     chunk and its result, alloc of those who hold   the started keep row and lengths, others are refused
     7     late write                                      lengths of a row newly given are 0, whatever landed there
-    8     clear, free of what is not held                 all released; ValueError, and nothing has changed
+    8     clear, free of what is not held; a row of       all released; ValueError, and nothing has changed
+          another pool for one who was here
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from torch import Tensor
 
 from reqpool.exercises.guard import Raised
-from reqpool.exercises.own_pool_adapter import OwnPool, look, row_number
+from reqpool.exercises.own_pool_adapter import OwnPool, row_number
+from reqpool.exercises.own_pool_apart import Maker, need_apart, need_apart_in_use
 from reqpool.exercises.own_pool_books import NAMES, Books, state_of
 from reqpool.exercises.own_pool_table import LENGTHS, free_slots_of, need_table
 from reqpool.exercises.own_pool_words import (
     both_orders,
-    code,
     counted,
     fields,
     free_named,
     is_started,
     kind,
-    moved_field,
     shown,
-    was_and_is,
     why_started,
 )
 from reqpool.exercises.search import Move, Wrong
 from reqpool.exercises.values import SEQUENCES
 from reqpool.pool import Req
-from reqpool.trace import Trace
 
 TOKENS = 2  # in every write
 
 Choices = list[list[int]]  # the rows newly given, alloc by alloc
-
-
-class Maker(Protocol):
-    """Makes pools of one class.
-
-    Attributes:
-        twins: by size and max_context_len a second pool, which nobody touches, and its free rows: what changes there is
-            shared.
-    """
-
-    twins: dict[tuple[int, int], tuple[Any, tuple[int, ...]]]
-
-    def new(self, size: int, max_context_len: int, again: bool = False) -> Any:
-        """A pool of the class as it was at first; `again`: as the pool before has left it."""
 
 
 class OwnPoolWorld(Books):
@@ -94,6 +78,8 @@ class OwnPoolWorld(Books):
             before = state_of(own)
             twin = maker.new(size, width, again=True)
             need_apart(own, before, twin)
+            need_apart_in_use(maker, step, size, width)
+            own, twin = maker.new(size, width), maker.new(size, width, again=True)
             maker.twins[start] = twin, free_slots_of(twin, "")
         super().__init__(own, step, size, width)
         self.maker, self.start = maker, start
@@ -101,7 +87,7 @@ class OwnPoolWorld(Books):
         if not follow:
             self.choices.clear()
         self.pool = OwnPool(own, size, width, 0 if self.is_padded else None)
-        self.trace: Trace | None = None  # where a case is being recorded
+        self.emit: Callable[..., None] | None = None  # while a case is recorded: for what no call shows
         self.used: set[str] = set()
         self.last: dict[str, int] = {}  # the row that a request held last
         self.next_slot = 11
@@ -113,6 +99,10 @@ class OwnPoolWorld(Books):
 
     def _moves(self) -> Iterator[Move]:
         if self.step < 2:
+            return
+        if self.elsewhere:
+            yield from ((kind, name) for kind in ("free", "back") for name in self.elsewhere)
+            yield ("clear",)
             return
         new = [name for name in NAMES if name not in self.used]
         gone = [name for name in NAMES if name in self.used and name not in self.held]
@@ -130,6 +120,8 @@ class OwnPoolWorld(Books):
             yield ("clear",)
             yield from (("free", name) for name in (gone + new)[:1])
             yield from (("foreign", what) for what in (*list(self.held)[:1], *["free"][: len(self.free)], "beyond"))
+            yield from (("elsewhere", name, row) for name in gone[:1] for row in ("same", "another"))
+            yield from (("namesake", name) for name in list(self.held)[:1])
         yield ("alloc",)
 
     def _room(self, name: str) -> bool:
@@ -155,7 +147,8 @@ class OwnPoolWorld(Books):
 
     def seen(self) -> Hashable:
         reqs = tuple((req.inflight_middle_chunks, req.kv_committed_len) for req in self.reqs.values())
-        books = (tuple(self.held.items()), tuple(self.last.items()), tuple(sorted(self.used)), tuple(sorted(self.late)))
+        held, last, elsewhere = (tuple(each.items()) for each in (self.held, self.last, self.elsewhere))
+        books = (held, last, elsewhere, tuple(sorted(self.used)), tuple(sorted(self.late)))
         free, table, lengths = self.state
         return free, tuple(map(tuple, table)), tuple(map(tuple, lengths)), reqs, books
 
@@ -178,7 +171,6 @@ class OwnPoolWorld(Books):
     def _play_alloc(self, *names: str) -> None:
         doing = f"`alloc([{', '.join(names)}])`"
         reqs = [self.reqs[name] for name in names]
-        before = {name: fields(self.reqs[name]) for name in names}
         idle = [name for name in names if name in self.held and not is_started(self.reqs[name])]
         new = [name for name in names if name not in self.held]
         too_few = len(new) > len(self.free)
@@ -201,11 +193,6 @@ class OwnPoolWorld(Books):
         rows = self._returned(doing, result, names)
         for name, row in zip(names, rows, strict=True):
             self._need_row(doing, name, row, rows, names)
-        for name in names:
-            if self.step >= 6 and before[name] != fields(self.reqs[name]):
-                raise Wrong(
-                    f"{doing} changed {moved_field(name, before[name], self.reqs[name])}: that is the scheduler's."
-                )
         given = {name: row for name, row in zip(names, rows, strict=True) if name not in self.held}
         kept = [name for name in names if name in self.held]
         self.choices += [list(given.values())] if not self.follow else []
@@ -229,14 +216,17 @@ class OwnPoolWorld(Books):
 
     def _play_free(self, name: str) -> None:
         if name not in self.held:
-            return self._need_refusal(self.reqs[name], f"`free({name})`", f"`{name}` holds no row")
-        doing, before = f"`free({name})`", fields(self.reqs[name])
+            why = f"`{name}` holds no row"
+            if name in self.elsewhere:
+                why = (
+                    f"row {self.elsewhere[name]} of `{name}` is another pool's; here it held row {self.last[name]} once"
+                )
+            return self._need_refusal(self.reqs[name], f"`free({name})`", why)
+        doing = f"`free({name})`"
         try:
             self._called("free", self.reqs[name])
         except Raised as error:
             raise self._raised(doing, error, f"row {self.held[name]} back") from error
-        if self.step >= 6 and before != fields(self.reqs[name]):
-            raise Wrong(f"{doing} changed {moved_field(name, before, self.reqs[name])}: that is the scheduler's.")
         row = self.held.pop(name)
         self.free.add(row)
         self.last[name] = row
@@ -248,8 +238,16 @@ class OwnPoolWorld(Books):
         """A request x that names a row which this pool did not give it: it belongs to another pool."""
         row = {"beyond": self.num_rows, "free": min(self.free, default=0)}.get(what, self.held.get(what, 0))
         owner = {"beyond": f"the table has no row {row}", "free": "that row is free"}.get(what, f"`{what}` holds that")
-        x = Req("x", req_pool_idx=row)
-        self._need_refusal(x, "`free(x)`", f"`x` names row {row} and never got it here ({owner})")
+        self._need_stranger_refused(Req("x", row), f"`x` names row {row} and never got it here ({owner})")
+
+    def _play_namesake(self, name: str) -> None:
+        """Another request with the name of a holder, which names the holder's row."""
+        why = f"`x` has the rid of `{name}` and names its row {self.held[name]}, but is another request"
+        self._need_stranger_refused(Req(name, self.held[name]), why)
+
+    def _need_stranger_refused(self, x: Req, why: str) -> None:
+        row = x.req_pool_idx
+        self._need_refusal(x, "`free(x)`", why)
         if x.req_pool_idx != row:
             raise Wrong(f"`free(x)` was refused, and yet `x.req_pool_idx` went from {row} to {shown(x.req_pool_idx)}.")
 
@@ -290,6 +288,7 @@ class OwnPoolWorld(Books):
         self.pool.append(row, slots)
         self.pool.verify([row], TOKENS)
         self.reqs[name].kv_committed_len += TOKENS
+        self.fields[name] = fields(self.reqs[name])
         self.table[row][start : start + TOKENS] = slots
         for length in LENGTHS:
             self.lengths[length][row] += TOKENS
@@ -297,10 +296,12 @@ class OwnPoolWorld(Books):
 
     def _play_chunk(self, name: str) -> None:
         self.reqs[name].inflight_middle_chunks += 1
+        self.fields[name] = fields(self.reqs[name])
         self._tell(name, f"a chunk of request {name}, not its last, is launched: inflight_middle_chunks is 1")
 
     def _play_result(self, name: str) -> None:
         self.reqs[name].inflight_middle_chunks -= 1
+        self.fields[name] = fields(self.reqs[name])
         self._tell(name, f"the chunk of request {name} has its result: inflight_middle_chunks is 0")
 
     def _play_late(self, name: str, length: str) -> None:
@@ -308,13 +309,25 @@ class OwnPoolWorld(Books):
         getattr(self.pool, length)[row] += TOKENS
         self.lengths[length][row] += TOKENS
         self.late[row] = name
-        if self.trace is not None:
-            self.trace.emit("late_write", rid=name, rows=[row])
+        if self.emit is not None:
+            self.emit("late_write", rid=name, rows=[row])
         self._compare(f"the late write of `{name}`'s step into `{length}[{row}]`")
 
+    def _play_elsewhere(self, name: str, which: str) -> None:
+        """A request that was here gets a row of another pool: of the number that it had here, or of another one."""
+        here = self.last[name]
+        row = here if which == "same" else next((row for row in self._usable() if row != here), here + 1)
+        self.reqs[name].req_pool_idx = self.elsewhere[name] = row
+        self._tell(name, f"request {name} gets row {row} of another pool")
+
+    def _play_back(self, name: str) -> None:
+        row = self.elsewhere.pop(name)
+        self.reqs[name].req_pool_idx = None
+        self._tell(name, f"request {name} gives row {row} back to the other pool")
+
     def _tell(self, name: str, text: str) -> None:
-        if self.trace is not None:
-            self.trace.emit("note", rid=name, rows=[self.held[name]], text=text)
+        if self.emit is not None:
+            self.emit("note", rid=name, rows=[self.held[name]] if name in self.held else [], text=text)
 
     # ---- what alloc gave -------------------------------------------------------------------------------------------
 
@@ -404,21 +417,3 @@ class OwnPoolWorld(Books):
                 f"`{kind}` here changed the `free_slots` of another pool, from {shown(list(was))} to "
                 f"{shown(list(now))}. Two pools must share nothing: make everything in `__init__`."
             )
-
-
-def need_apart(own: Any, before: Any, twin: Any) -> None:
-    after = state_of(own)
-    if before != after:
-        name = next(
-            n
-            for n, was, now in zip(("free_slots", "req_to_token", "the lengths"), before, after, strict=True)
-            if was != now
-        )
-        raise Wrong(
-            f"making a second pool changed the first: its {code(name)} went from {was_and_is(before, after)}. "
-            "Two pools must share nothing: make it anew in `__init__`."
-        )
-    tensors = {name: look(twin, name) for name in ("req_to_token", *LENGTHS)}
-    for name, tensor in tensors.items():
-        if tensor.untyped_storage().data_ptr() == look(own, name).untyped_storage().data_ptr():
-            raise Wrong(f"two pools share one `{name}`: make it anew in `__init__`.")

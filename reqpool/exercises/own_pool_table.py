@@ -30,7 +30,11 @@ def need_table(own: Any, step: int, size: int, width: int) -> None:
         if bool(look(own, name).any()):
             raise Wrong(f"`{name}` of {made} begins with {shortened(look(own, name).tolist())}, wanted zeros.")
     _need_own_cells(own, made)
-    _need_free_rows(list(free_slots_of(own, made)), step, size, len(table), made)
+    free = list(free_slots_of(own, made))
+    if list(free_slots_of(own, made)) != free:
+        what = f"{kind(look(own, 'free_slots'))}, which is empty when it has been read once"
+        raise Wrong(f"`free_slots` of {made} is {what}. Wanted a container that one can look into again.")
+    _need_free_rows(free, step, size, len(table), made)
 
 
 def needed(own: Any, name: str) -> Any:
@@ -48,7 +52,7 @@ def _need_num_rows(shape: tuple[int, int], step: int, size: int, width: int, mad
         turned = ": first rows, then positions" if shape in ((width, size), (width, size + 1)) else ""
         raise Wrong(
             f"`req_to_token` of {made} is {rows} x {columns}, "
-            f"wanted {counted(size, 'row')} of {width} positions{turned}."
+            f"wanted {counted(size + (step >= 5), 'row')} of {width} positions{turned}."
         )
     if step >= 5 and rows != size + 1:
         raise Wrong(
@@ -99,6 +103,9 @@ def _need_own_cells(own: Any, made: str) -> None:
         raise Wrong(
             f"the rows of `req_to_token` of {made} are one and the same in memory: wanted each its own."
         ) from error
+    for name, lengths in lens.items():
+        if bool(lengths.any()):
+            raise Wrong(f"`{name}` lies in the memory of `req_to_token`: who writes a cell writes a length.")
     for name, lengths in lens.items():
         lengths += 1
         others = {other: look(own, other) for other in LENGTHS if other != name}

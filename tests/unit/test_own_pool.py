@@ -26,6 +26,8 @@ from reqpool.faulty import (
 from reqpool.player import Player
 from reqpool.pool import ReqToTokenPool
 from reqpool.trace import Trace
+from reqpool.views import caption
+from reqpool.views.text import text_view
 
 NUMBERS = range(1, len(STEPS) + 1)
 
@@ -171,10 +173,6 @@ def mutant(*edits: tuple[str, str]) -> type:
 
 MUTANTS = {
     "alloc forgets who holds what": (("        self.holders[row] = req\n", ""),),
-    "free forgets to forget": (
-        ("    del self.holders[row]\n", ""),
-        ("is not req:", "is not req or row in self.free_slots:"),
-    ),
     "a row is lost for every row that comes back": (("self.free_slots.append(row)", "self.free_slots[:] = [row]"),),
     "clear keeps the lengths of row 1": (("self.verified_lens.zero_()", "self.verified_lens[2:] = 0"),),
     "the third request of a batch gets the second's row": (
@@ -195,11 +193,7 @@ MUTANTS = {
 
 @pytest.mark.parametrize("edits", MUTANTS.values(), ids=MUTANTS)
 def test_a_mutation_of_the_finished_class_is_rejected(edits: tuple[tuple[str, str], ...]) -> None:
-    verdict = verdict_on(mutant(*edits), 8)
-    if edits is MUTANTS["free forgets to forget"]:
-        assert verdict.state == "right"  # what stays in the dict is nobody's: the free list says so
-    else:
-        assert verdict.state == "wrong"
+    assert verdict_on(mutant(*edits), 8).state == "wrong"
 
 
 # ---- not attempted, and code that does not end -----------------------------------------------------------------------
@@ -278,10 +272,61 @@ def test_lists_of_the_class_are_as_before_when_the_check_is_over() -> None:
     assert cls.free_slots == []
 
 
-def test_free_rows_that_two_pools_share_are_found_however_they_came_to_be_shared() -> None:
-    cell = TEXTS[0].cell.replace("list(range(size))", "LISTS.setdefault(size, list(range(size)))")
-    verdict = verdict_on(written([f"LISTS = {{}}\n{cell}", TEXTS[1].cell]), 2)
-    assert "`alloc` here changed the `free_slots` of another pool, from [0] to []" in verdict.sentence
+def test_free_rows_that_two_pools_share_behind_a_property_are_found_in_use() -> None:
+    """Each look makes a new list, so no two pools hand out one and the same: only what they do tells."""
+    made = TEXTS[0].cell.replace(
+        "self.free_slots = list(range(size))", "self.rows = ROWS.setdefault(size, list(range(size)))"
+    )
+    shown = "@part_of(MyPool)\n@property\ndef free_slots(self):\n    return list(self.rows)\n"
+    taken = TEXTS[1].cell.replace("free_slots.pop", "rows.pop")
+    verdict = verdict_on(written([f"ROWS = {{}}\n{made}", shown, taken]), 2)
+    assert "with two pools in use, `alloc` of one raises `IndexError" in verdict.sentence
+
+
+def counting(kind: str) -> type:
+    """Right but for a count that all pools of the class share."""
+    taken = TEXTS[2].cell.replace("len(reqs) > len(self.free_slots)", "MyPool.taken + len(reqs) > self.size")
+    taken = taken.replace(
+        "        rows.append", f"        MyPool.taken = {kind}(MyPool.taken + 1)\n        rows.append"
+    )
+    return written([f"MyPool.taken = {kind}(0)", *(text.cell for text in TEXTS[:2]), taken])
+
+
+@pytest.mark.parametrize("kind", ["int", "float"])
+def test_a_count_of_the_class_is_found_in_every_check_alike_and_left_as_it_was(kind: str) -> None:
+    cls = counting(kind)
+    sentences = [verdict_on(cls, 3).sentence for _ in range(3)]
+    assert "with two pools in use, `alloc` of one gives None" in sentences[0]
+    assert len(set(sentences)) == 1
+    assert cls.taken == 0  # type: ignore[attr-defined]
+
+
+def test_what_the_learners_code_hangs_on_the_class_is_gone_when_the_check_is_over() -> None:
+    cls = written([TEXTS[0].cell.replace("self.free_slots", "MyPool.free_slots")])
+    verdict_on(cls, 1)
+    assert not hasattr(cls, "free_slots")
+
+
+def test_no_sentence_speaks_of_the_reset_before_it_is_taught() -> None:
+    early = [verdict_on_cell(wrong).sentence for wrong in WRONG_CELLS if wrong.step < 7]
+    assert not [sentence for sentence in early if "reset" in sentence]
+
+
+@pytest.mark.parametrize("wrong", WRONG_CELLS, ids=id_of)
+def test_no_picture_speaks_of_a_host_mirror(wrong: WrongCell) -> None:
+    """The learner's pool has none."""
+    case = verdict_on_cell(wrong).case
+    for trace in (case.yours, case.right):
+        if trace is not None:
+            said = [caption(trace, step) + text_view(trace.snapshot(step)) for step in range(len(trace) + 1)]
+            assert not [each for each in said if "mirror" in each]
+
+
+def test_a_chunk_and_a_row_of_another_pool_are_told_in_the_picture() -> None:
+    by_name = {wrong.name: verdict_on_cell(wrong).case.yours for wrong in WRONG_CELLS if wrong.step in (6, 8)}
+    for name, said in (("committed_only", "is launched"), ("free_keeps_the_holder", "row 1 of another pool")):
+        trace = by_name[name]
+        assert [step for step in range(len(trace) + 1) if said in caption(trace, step)]
 
 
 def test_a_new_pool_that_is_wrong_is_drawn_where_it_has_a_table() -> None:

@@ -123,11 +123,54 @@ STEP_1 = (
         ("@part_of", "TABLES = {}\n\n\n@part_of"),
         (TABLE, f"TABLES.setdefault((size, max_context_len), {TABLE})"),
     ),
+    edited(
+        1,
+        "iterator",
+        "an iterator can be read once",
+        "empty when it has been read once",
+        ("list(range(size))", "iter(range(size))"),
+    ),
+    edited(
+        1,
+        "generator",
+        "so can a generator",
+        "a generator, which is empty",
+        ("list(range(size))", "(row for row in range(size))"),
+    ),
+    edited(
+        1,
+        "hung_on_the_class",
+        "made in __init__, and kept in the class",
+        "two pools share one `free_slots`",
+        ("self.free_slots", "MyPool.free_slots"),
+    ),
+    edited(
+        1,
+        "array_of_the_class",
+        "one NumPy array for all pools",
+        "two pools share one `free_slots`",
+        ("@part_of", "import numpy as np\n\nMyPool.rows = np.arange(9)\n\n\n@part_of"),
+        ("list(range(size))", "self.rows[:size]"),
+    ),
+    edited(
+        1,
+        "length_in_the_table",
+        "the first cell of a row for its length",
+        "`alloced_lens` lies in the memory of `req_to_token`",
+        (f"self.alloced_lens = {ZEROS}", "self.alloced_lens = self.req_to_token[:, 0]"),
+    ),
 )
 
 TAKE = "req.req_pool_idx = self.free_slots.pop(0)"
 
 STEP_2 = (
+    edited(
+        2,
+        "length_begins_at_1",
+        "a row given is no row written",
+        "`alloced_lens[0]` at 1, wanted 0.",
+        ("        rows.append", "        self.alloced_lens[req.req_pool_idx] = 1\n        rows.append"),
+    ),
     edited(
         2,
         "request_not_told",
@@ -323,6 +366,15 @@ STEP_3 = (
         "wanted None",
         ("len(reqs) > len(self.free_slots)", "len(reqs) < len(self.free_slots)"),
     ),
+    edited(
+        3,
+        "count_of_the_class",
+        "one count for all pools",
+        "with two pools in use, `alloc` of one gives None",
+        ("@part_of", "MyPool.taken = 0\n\n\n@part_of"),
+        ("len(reqs) > len(self.free_slots)", "MyPool.taken + len(reqs) > self.size"),
+        ("        rows.append", "        MyPool.taken += 1\n        rows.append"),
+    ),
     edited(3, "no_return_at_all", "the refusal prints", "wanted None", ("return None", 'print("too few rows")')),
 )
 
@@ -443,7 +495,7 @@ STEP_5 = (
         5,
         "wrong_axis",
         "one position more, not one row",
-        "positions",
+        "is 1 x 5, wanted 2 rows of 4 positions",
         ("size + 1, max_context_len", "size, max_context_len + 1"),
     ),
     edited(
@@ -836,6 +888,68 @@ STEP_8 = (
             "        req.req_pool_idx = None\n    self.holders = {}\n",
             "        req.req_pool_idx = None\n        break\n    self.holders = {}\n",
         ),
+    ),
+    edited(
+        8,
+        "free_keeps_the_holder",
+        "who was here once may free for ever",
+        "is another pool's",
+        ("    del self.holders[row]\n", ""),
+    ),
+    edited(
+        8,
+        "clear_keeps_the_holders",
+        "who was here before the clear may free for ever",
+        "is another pool's",
+        (f"    self.holders = {{}}\n    {ALL_FREE}\n    self.req", f"    {ALL_FREE}\n    self.req"),
+    ),
+    edited(
+        8,
+        "clear_finds_former_holders",
+        "free asks the free rows too, clear does not",
+        "holds row 1 of another pool",
+        ("    del self.holders[row]\n", ""),
+        ("is not req:", "is not req or row in self.free_slots:"),
+    ),
+    edited(
+        8,
+        "known_for_ever",
+        "who was given some row here may free any",
+        "is another pool's",
+        ("self.holders.get(row) is not req", "row is None or req not in self.seen or row > self.size"),
+        ("self.holders = {}\n\n", "self.holders = {}\n    self.seen = set()\n\n"),
+        ("self.holders[row] = req", "self.holders[row] = req\n        self.seen.add(req)"),
+        ("    del self.holders[row]\n", "    self.holders.pop(row, None)\n"),
+    ),
+    edited(
+        8,
+        "by_rid",
+        "another request may have the same rid",
+        "`x` has the rid of `a`",
+        (
+            "self.holders.get(row) is not req",
+            "row not in self.holders or self.holders[row].rid != req.rid",
+        ),
+    ),
+    edited(
+        8,
+        "fields_cleared",
+        "clear zeroes what the scheduler counts",
+        "that is the scheduler's",
+        (
+            "        req.req_pool_idx = None\n    self.holders = {}\n",
+            "        req.req_pool_idx = None\n        req.kv_committed_len = req.inflight_middle_chunks = 0\n"
+            "    self.holders = {}\n",
+        ),
+    ),
+    edited(
+        8,
+        "holders_of_the_class",
+        "one dict of holders for all pools",
+        "with two pools in use",
+        ("@part_of(MyPool)\ndef __init__", "MyPool.holders = {}\n\n\n@part_of(MyPool)\ndef __init__"),
+        ("    self.holders = {}\n\n", "\n"),
+        ("    self.holders = {}\n    self.free", "    self.holders.clear()\n    self.free"),
     ),
     edited(
         8,
