@@ -5,8 +5,8 @@
     follow         chapter 00: from a request down to its K and V
     come_and_go    chapter 02: pool size, requests, order of reuse
     free_twice     chapter 02: the second free, broken and mended
-    in_chunks      chapter 03: a long prompt fills its row piece by piece
-    freed_between  chapter 03: the same with a row that is given back between the pieces, broken and mended
+    in_chunks      chapter 03: a long prompt fills its row chunk by chunk
+    freed_between  chapter 03: the same with a row that is given back between the chunks, broken and mended
     waiting_times  chapter 03: chunk size against the time between tokens
     dummy_entries  chapter 04: a batch of fixed size, without a padding row and with one
     late_step      chapter 05: when a late write lands, and which safeguard saves that landing
@@ -64,6 +64,7 @@ from reqpool.scenarios.experiments import (
 from reqpool.scenarios.together import in_step, mark_wrong
 from reqpool.serving.chunk_times import longest_wait, prefill_steps, time_to_first_token
 from reqpool.serving.graph import carried
+from reqpool.serving.recite import DUMMY
 from reqpool.trace import Trace, record
 from reqpool.views import charts
 
@@ -226,7 +227,7 @@ def cost_sentence(size: int, max_context_len: int) -> str:
 
 
 def come_and_go() -> Lab:
-    """Requests arrive until rows run out, those that run end, those that waited try again."""
+    """Requests arrive until rows run out, those that run end, those that waited try again, or else one more comes."""
     shown, told = player(scenarios.come_and_go(3, 5)), text_box()
 
     def rebuild(size: int, num_requests: int, reuse: str, frees: str) -> None:
@@ -245,10 +246,24 @@ def come_and_go() -> Lab:
 
 def _come_and_go_sentence(trace: Trace) -> str:
     refused = [event.rids[0] for event in trace if event.kind == "refuse" and event.step == 0]
-    freed = [event.rows[0] for event in trace if event.kind == "free"]
-    given = [event.rows[0] for event in trace if event.kind == "alloc" and event.step == 2]
-    waits = f"`None` for {', '.join(map(str, refused))}" if refused else "no request is refused"
-    return f"{waits}. Rows come back in the order {freed} and are handed out again in the order {given}."
+    freed = [(event.rows[0], event.rids[0]) for event in trace if event.kind == "free"]
+    given = [(event.rows[0], event.rids[0]) for event in trace if event.kind == "alloc" and event.step == 2]
+    back = f"Rows come back in the order {[row for row, _ in freed]}"
+    if not refused:
+        ((row, who),) = given
+        had = dict(freed).get(row)
+        before = f"which {had} had before" if had else "which nobody has had"
+        return (
+            f"No request is refused. {back}. Nobody waits, so one more request comes: {who} takes row {row}, {before}."
+        )
+    rows, who, still = [row for row, _ in given], in_words([rid for _, rid in given]), refused[len(given) :]
+    got = (
+        f"Those who waited, {who}, get the rows {rows}"
+        if given[1:]
+        else f"Request {who}, who waited, gets row {rows[0]}"
+    )
+    left = f"; {in_words(still)} still {'wait' if still[1:] else 'waits'}" if still else ""
+    return f"`None` for {in_words(refused)}. {back}. {got}{left}."
 
 
 def free_twice() -> Lab:
@@ -283,7 +298,7 @@ RIDS = ("short", "long", "other")
 
 
 def in_chunks() -> Lab:
-    """A short request runs, a long prompt comes in pieces, another short one comes meanwhile: nothing is broken."""
+    """A short request runs, a long prompt comes in chunks, another short one comes meanwhile: nothing is broken."""
     told, shown = text_box(), player(chunks(12, 4, 8).trace)
 
     def rebuild(prompt_len: int, chunk_size: int, budget: int, mixed: bool) -> None:
@@ -298,7 +313,7 @@ def _chunk_controls(prompt_len: int, chunk_size: int) -> dict[str, widgets.Value
     return {
         "prompt_len": slider("long prompt", prompt_len, 1, 20),
         "chunk_size": slider("chunk size", chunk_size, 1, 20),
-        "budget": slider("budget of a step", 8, 2, 24),
+        "budget": slider("budget (tokens)", 8, 2, 24),
         "mixed": choice("prefill and decode", [("mixed in one step", True), ("in separate steps", False)], True),
     }
 
@@ -323,12 +338,12 @@ def plan_table(trace: Trace, budget: int) -> str:
         )
         rows.append(f'<tr><th scope="row" style="{CELL}; text-align: left">{rid}</th>{cells}</tr>')
     sums = "".join(f'<td style="{CELL}">{sum(step.values())}</td>' for step in steps)
-    rows.append(f'<tr><th scope="row" style="{CELL}; text-align: left">of {budget}</th>{sums}</tr>')
-    caption = "Tokens in each engine step; <strong>bold</strong>: of a prompt, plain: one that is decoded"
+    rows.append(f'<tr><th scope="row" style="{CELL}; text-align: left">used, of {budget}</th>{sums}</tr>')
+    caption = "Tokens in each engine step; <strong>bold</strong>: of a prompt, plain: decoded"
     return (
         f'<div style="overflow-x: auto"><table style="border-collapse: collapse; {TEXT}">'
         f'<caption style="text-align: left; white-space: nowrap">{caption}</caption>'
-        f'<thead><tr><th scope="col" style="{CELL}; text-align: left">step</th>{head}</tr></thead>'
+        f'<thead><tr><th scope="col" style="{CELL}; text-align: left">engine step</th>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
 
@@ -343,7 +358,7 @@ def _plan_cell(num_tokens: int, prefill: bool) -> str:
 
 
 def _prefill_steps(trace: Trace) -> set[tuple[str, int]]:
-    """(rid, step) of prompt pieces: those for which `alloc` is asked."""
+    """(rid, engine step) of prompt chunks: those for which `alloc` is asked."""
     return {(rid, event.step) for event in trace if event.kind in ("alloc", "keep") for rid in event.rids if rid}
 
 
@@ -351,10 +366,10 @@ def _in_chunks_sentence(trace: Trace) -> str:
     pieces = [step["long"] for number, step in enumerate(plan(trace), 1) if ("long", number) in _prefill_steps(trace)]
     gaps = _steps_between_letters(trace, "short")
     row = next(row for event in trace for rid, row in zip(event.rids, event.rows, strict=False) if rid == "long")
-    several = f"{len(pieces)} pieces, {' + '.join(map(str, pieces))} tokens" if len(pieces) > 1 else "one piece"
+    several = f"{len(pieces)} chunks, {' + '.join(map(str, pieces))} tokens" if len(pieces) > 1 else "one chunk"
     return (
         f"Request long is prefilled in {several}, all in row {row}. Request short waits at most "
-        f"{_count(max(gaps), 'step')} for its next letter."
+        f"{_count(max(gaps), 'engine step')} for its next letter."
     )
 
 
@@ -372,7 +387,7 @@ def _count(n: int, thing: str) -> str:
 
 
 def freed_between() -> Lab:
-    """The same requests where a row is given back between two pieces, and where it is kept."""
+    """The same requests where a row is given back between two chunks, and where it is kept."""
     told, controls = text_box(), _chunk_controls(7, 3)  # a table that fits beside another one
     pair = side_by_side(*_freed_between(*(one.value for one in controls.values()))[1:], BROKEN_CHUNKS)
 
@@ -396,7 +411,7 @@ def _freed_between(*settings: Any) -> tuple[Run, Trace, Trace]:
 
 def freed_between_sentences(run: Run) -> list[str]:
     """For each request that recites wrongly in the broken run: the chain from its rows to the wrong letter."""
-    nobody = "Nobody recites wrongly: no prompt came in more than one piece, so no row was given back between two."
+    nobody = "Nobody recites wrongly: no prompt came in more than one chunk, so no row was given back between two."
     return [_chain(run, rid) for rid in run.wrong] or [nobody]
 
 
@@ -409,29 +424,40 @@ def _chain(run: Run, rid: str) -> str:
     slots = [cell[3] for cells in lost for cell in cells]
     row, first, num_last = last[0][0], last[0][1], len(last)
     rows = [str(cells[0][0]) for cells in pieces]
-    given = f"row {', then row '.join(rows)}" if len(rows) <= 4 else f"a new row for each of its {len(rows)} pieces"
+    given = f"row {', then row '.join(rows)}" if len(rows) <= 4 else f"a new row for each of its {len(rows)} chunks"
+    nothing = f" (`{DUMMY}`: nothing found)" if DUMMY in run.recited[rid] else ""
     lies = f"its first {_count(len(slots), 'token')} are in KV slots" if slots[1:] else "its first token are in KV slot"
     return (
-        f"Request **{rid}** gets {given}. A new row starts at verified length 0, so its last piece stands at "
+        f"Request **{rid}** gets {given}. A new row starts at verified length 0, so its last chunk stands at "
         f"{_positions(first, num_last)} of row {row}, not at {_positions(len(slots), num_last)}. The K and V of {lies} "
         f"{spans(slots)}, which no live cell of row {row} names. "
-        f"It recites `{run.recited[rid]}`, expected `{run.expected[rid]}`."
+        f"It recites `{run.recited[rid]}`{nothing}, expected `{run.expected[rid]}`."
     )
 
 
 def _positions(first: int, n: int) -> str:
-    return f"position {first}" if n == 1 else f"positions {first} to {first + n - 1}"
+    return f"position{'' if n == 1 else 's'} {spans(list(range(first, first + n)))}"
 
 
 def spans(numbers: list[int]) -> str:
     """
-    >>> spans([5, 6, 7, 8, 10, 12, 13])
-    '5 to 8, 10, 12 to 13'
+    >>> spans([5, 6, 7, 8, 10, 12, 13]), spans([1, 2])
+    ('5 to 8, 10, 12 and 13', '1 and 2')
     """
     ends = [i for i, n in enumerate(numbers) if numbers[i + 1 : i + 2] != [n + 1]]
     starts = [0, *(i + 1 for i in ends[:-1])]
-    pairs = [(numbers[start], numbers[end]) for start, end in zip(starts, ends, strict=True)]
-    return ", ".join(f"{low}" if low == high else f"{low} to {high}" for low, high in pairs)
+    runs = [numbers[start : end + 1] for start, end in zip(starts, ends, strict=True)]
+    said = [part for run in runs for part in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))]
+    return in_words(said)
+
+
+def in_words(things: Sequence[Any]) -> str:
+    """
+    >>> in_words("d"), in_words("de"), in_words("def")
+    ('d', 'd and e', 'd, e and f')
+    """
+    *front, last = map(str, things)
+    return f"{', '.join(front)} and {last}" if front else last
 
 
 def read_while_freed() -> Pair:
@@ -465,7 +491,7 @@ def waiting_times(prompt_len: int = 8192, chunk_size: int = 512, num_running: in
 def waiting_sentence(prompt_len: int, chunk_size: int, num_running: int) -> str:
     mixed, apart = (prefill_steps(prompt_len, chunk_size, num_running, how) for how in (True, False))
     return (
-        f"{_count(len(mixed) - 1, 'piece')}. A running request waits at most **{longest_wait(mixed):.1f} ms** for its "
+        f"{_count(len(mixed) - 1, 'chunk')}. A running request waits at most **{longest_wait(mixed):.1f} ms** for its "
         f"next token when prefill and decode are mixed, {longest_wait(apart):.1f} ms when they are not; the long "
         f"prompt's first token comes after **{time_to_first_token(mixed):.1f} ms**."
     )
@@ -530,8 +556,8 @@ def show_pair(pair: Pair, traces: Sequence[Trace], step: int) -> Pair:
 
 
 def telling_step(trace: Trace) -> int:
-    """The step at which the first wrong letter is heard, else the one at which the first decode step is done."""
-    heard = [k for k, event in enumerate(trace, start=1) if event.text.startswith("step ")]
+    """The player's step at which the first wrong letter is heard, else that at which the first decode step is done."""
+    heard = [k for k, event in enumerate(trace, start=1) if event.text.startswith("engine step ")]
     wrong = [k for k in heard if trace[k - 1].text.endswith("wrong)")]
     return (wrong or heard[1:])[0]
 
@@ -552,7 +578,7 @@ def touched(run: PaddingRun, writes: str) -> str:
         f"the cell of row {row}, position {length - 1} (slot {slot})" if WRITES[writes]["writes"] == "cell" else "none"
     )
     raised = first_raise(run.trace)
-    rises = "row {1}'s, from {2} to {3} in step {0}".format(*raised) if raised else "none"
+    rises = "row {1}'s, from {2} to {3} in engine step {0}".format(*raised) if raised else "none"
     return f"{carried(num, row, length, slot)}. Cells written: {cell}. Lengths raised: {rises}. Row {row} is {whose}."
 
 
@@ -561,15 +587,15 @@ def cause(run: PaddingRun) -> str:
     if not run.wrong:
         return "**Nobody recites wrongly.**"
     (rid, (letter, *_)), *_ = run.wrong.items()
-    at = f"letter {letter + 1}, in step {letter + 1}"
+    at = f"letter {letter + 1}, in engine step {letter + 1}"
     end = f"**{rid} recites {run.recited[rid][letter]} instead of {run.expected[rid][letter]}** ({at})."
     if cell := first_cell(run.trace):
         step, row, position, before, after = cell
         odd = " (torch takes the last slot for it)" if after < 0 else ""
         return (
-            f"Step {step}: the cell of row {row}, position {position} said slot {before}, where K and V of request "
-            f"{rid} lie; the dummy entries made it slot {after}. Request {rid} looks for its letter {letter + 1} at "
-            f"position {position}, is led to slot {after}{odd}, and {end}"
+            f"Engine step {step}: the cell of row {row}, position {position} said slot {before}, where K and V of "
+            f"request {rid} lie; the dummy entries made it slot {after}. Request {rid} looks for its letter "
+            f"{letter + 1} at position {position}, is led to slot {after}{odd}, and {end}"
         )
     raised = first_raise(run.trace)
     if raised is None:
@@ -578,10 +604,10 @@ def cause(run: PaddingRun) -> str:
     slot = next(int(run.trace.snapshot(k).table[row, after]) for k, event in enumerate(run.trace) if event.step > step)
     sought = after + 1 - len(PROMPTS[rid])
     return (
-        f"Step {step}: the verified length of row {row} went from {before} to {after}, and {before + 1} is right. In "
-        f"step {step + 1} request {rid} starts at position {after}: its K and V go to the slot that stands there "
-        f"({'0, the dummy slot: nobody has written that cell' if slot == 0 else slot}), and it looks for its letter "
-        f"{letter + 1} at position {sought}, not {letter}: {end}"
+        f"Engine step {step}: the verified length of row {row} went from {before} to {after}, and {before + 1} is "
+        f"right. In engine step {step + 1} request {rid} starts at position {after}: its K and V go to the slot that "
+        f"stands there ({'0, the dummy slot: nobody has written that cell' if slot == 0 else slot}), and it looks for "
+        f"its letter {letter + 1} at position {sought}, not {letter}: {end}"
     )
 
 

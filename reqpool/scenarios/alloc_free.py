@@ -42,7 +42,11 @@ ORDERS = ("oldest first", "newest first", "every other first")
 
 
 def come_and_go(size: int, num_requests: int, reuse: str = "fifo", frees: str = "oldest first") -> Trace:
-    """Requests arrive one by one until rows run out; those that run end in the order `frees`; the others try again."""
+    """Requests arrive one by one; those with a row end in the order `frees`; those that waited try again.
+
+    Where nobody waited, one more request comes: so there is always somebody who gets a row that was given back, or one
+    that nobody has had.
+    """
     pool, slots = ReqToTokenPool(size, 4, CPU, reuse=reuse), Letters(64)
     reqs = [Req(_rid(i)) for i in range(num_requests)]
     with record(pool) as trace:

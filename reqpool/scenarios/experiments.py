@@ -427,7 +427,7 @@ class _Stage:
         texts = [(req.rid, req.output, wrong_letters(req.output, req.expected)) for req in reqs if req.output]
         wrong = [rid for rid, _, indices in texts if indices and rid in {req.rid for req in said}]
         odd = f" ({' and '.join(wrong)}: wrong)" if wrong else ""
-        self.emit("note", text=f"step {self.num_steps}: {words}{odd}", texts=texts)
+        self.emit("note", text=f"engine step {self.num_steps}: {words}{odd}", texts=texts)
 
     def play(self, reqs: Iterable[Request]) -> None:
         for _ in range(100):

@@ -93,6 +93,23 @@ def test_the_pool_runs_out_exactly_when_there_are_more_requests_than_rows() -> N
             assert ("<code>None</code>" in texts(experiment)) == (num_requests > size)
 
 
+def told(size: int, num_requests: int, *orders: str) -> str:
+    return lab._come_and_go_sentence(scenarios.come_and_go(size, num_requests, *orders))
+
+
+def test_it_is_said_who_waits_who_gets_which_row_and_who_waits_on() -> None:
+    assert told(3, 5).endswith("[1, 2, 3]. Those who waited, d and e, get the rows [1, 2].")
+    assert told(3, 7).startswith("`None` for d, e, f and g.") and told(3, 7).endswith("; g still waits.")
+    assert told(1, 4).endswith("Request b, who waited, gets row 1; c and d still wait.")
+
+
+def test_where_nobody_waited_the_row_of_one_more_request_is_told_as_new_or_as_somebody_s() -> None:
+    assert told(4, 2, "fifo", "newest first").endswith("one more request comes: c takes row 3, which nobody has had.")
+    assert told(4, 2, "lifo", "newest first").endswith("one more request comes: c takes row 1, which a had before.")
+    assert told(2, 2, "fifo", "newest first").endswith("one more request comes: c takes row 2, which b had before.")
+    assert told(4, 2).startswith("No request is refused.")
+
+
 def test_the_second_free_damages_the_broken_pool_only_and_both_stand_at_the_same_step() -> None:
     experiment = lab.free_twice()
     for size in (1, 2, 3, 4):

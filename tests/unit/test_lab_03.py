@@ -113,8 +113,8 @@ def test_the_sentence_names_the_rows_and_slots_that_the_trace_holds() -> None:
     row = run.trace.snapshot(last).table[rows[-1]].tolist()
     assert row[:4] == [15, 16, 17, 18] and row[4:] == [0] * len(row[4:])
     assert "positions 0 to 3 of row 4, not at positions 8 to 11" in sentence
-    assert "KV slots 5 to 8, 10 to 13" in sentence
-    assert "`····`, expected `abcd`" in sentence
+    assert "KV slots 5 to 8 and 10 to 13" in sentence
+    assert "`····` (`·`: nothing found), expected `abcd`" in sentence
 
 
 def test_one_chunk_or_no_wrong_letter_is_said_as_such() -> None:
@@ -129,7 +129,7 @@ def test_the_plan_adds_up_and_keeps_to_chunk_size_and_budget() -> None:
         assert all(sum(step.values()) <= budget for step in steps)
         pieces = [step["long"] for number, step in enumerate(steps, 1) if ("long", number) in prefilled]
         assert sum(pieces) == n and max(pieces) <= size
-        assert f"{len(pieces)} pieces" in lab._in_chunks_sentence(trace) or len(pieces) == 1
+        assert f"{len(pieces)} chunks" in lab._in_chunks_sentence(trace) or len(pieces) == 1
 
 
 def test_separate_steps_make_the_running_request_wait() -> None:

@@ -153,10 +153,10 @@ def test_both_players_stand_at_the_step_at_which_the_first_wrong_letter_is_heard
     experiment = lab.dummy_entries()
     broken, mended = players(experiment)
     assert broken.step == mended.step == 12
-    assert broken.trace[11].text == "step 2: a recites ·, b recites l (a: wrong)"
-    assert mended.trace[11].text == "step 2: a recites y, b recites l"
+    assert broken.trace[11].text == "engine step 2: a recites ·, b recites l (a: wrong)"
+    assert mended.trace[11].text == "engine step 2: a recites y, b recites l"
     experiment.controls["writes"].value = ADD
-    assert broken.trace[broken.step - 1].text.startswith("step 3: a recites ·")
+    assert broken.trace[broken.step - 1].text.startswith("engine step 3: a recites ·")
     assert broken.step == mended.step
 
 
@@ -170,8 +170,8 @@ def test_the_players_stay_the_same_widgets() -> None:
 def test_the_damage_of_a_cell_is_told_from_the_cell_to_the_letter() -> None:
     said = lab.cause(padding(OFF))
     assert first_cell(padding(OFF).trace) == (2, 0, 1, 2, 0)
-    assert said.startswith("Step 2: the cell of row 0, position 1 said slot 2")
-    assert "made it slot 0" in said and "**a recites · instead of y** (letter 2, in step 2)." in said
+    assert said.startswith("Engine step 2: the cell of row 0, position 1 said slot 2")
+    assert "made it slot 0" in said and "**a recites · instead of y** (letter 2, in engine step 2)." in said
 
 
 @pytest.mark.parametrize("live, graph_size", [(1, 2), (1, 4), (2, 4), (3, 4), (1, 8)])
@@ -182,7 +182,7 @@ def test_the_damage_of_a_length_is_told_from_the_length_to_the_letter(live: int,
     said = lab.cause(run)
     assert f"went from 3 to {after}, and 4 is right" in said
     assert f"starts at position {after}" in said and "0, the dummy slot" in said
-    assert f"**a recites {run.recited['a'][2]} instead of z** (letter 3, in step 3)." in said
+    assert f"**a recites {run.recited['a'][2]} instead of z** (letter 3, in engine step 3)." in said
 
 
 def test_what_dummies_touch_names_cells_slots_lengths_and_whose_row_it_is() -> None:
@@ -192,7 +192,7 @@ def test_what_dummies_touch_names_cells_slots_lengths_and_whose_row_it_is() -> N
     )
     assert lab.touched(padding("last row", **WRITES[ADD]), ADD) == (
         "2 dummy entries read row 4, position 0; their K and V go to slot 0. "
-        "Cells written: none. Lengths raised: row 4's, from 0 to 2 in step 2. Row 4 is nobody's."
+        "Cells written: none. Lengths raised: row 4's, from 0 to 2 in engine step 2. Row 4 is nobody's."
     )
     assert lab.touched(padding(live=4), CELL) == "The batch is full: there is no dummy entry."
 
