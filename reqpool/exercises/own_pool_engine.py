@@ -9,15 +9,16 @@ Every decode step runs in a graph of four entries, whose dummies write the cell 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from reqpool.exercises import guard
 from reqpool.exercises.exercise import Case, Verdict
 from reqpool.exercises.guard import NotAttempted, Raised, Stopped
-from reqpool.exercises.own_pool_adapter import OwnPool
+from reqpool.exercises.own_pool_adapter import OwnPool, row_number
 from reqpool.exercises.own_pool_table import free_slots_of, need_table
+from reqpool.exercises.own_pool_words import shown
 from reqpool.exercises.search import Wrong, as_wrong
 from reqpool.scenarios.experiments import wrong_letters
 from reqpool.serving import Engine, Request
@@ -65,11 +66,11 @@ def serve(answer: Any, right: type) -> Verdict:
     except NotAttempted as stub:
         return Verdict("not attempted", f"`{stub.name}` is still the stub.")
     except (Wrong, Raised, Stopped) as error:
-        said = as_wrong(error).sentence
+        said = _first_up(as_wrong(error).sentence)
         return Verdict("wrong", said, Case(said))
     if yours.is_right:
         return Verdict("right", _praise(yours), Case("", yours.num_steps, yours.trace))
-    said = f"T{yours.stopped[1:]}" if yours.stopped else _damage(yours)
+    said = _first_up(yours.stopped or _damage(yours))
     return Verdict("wrong", said, Case(said, yours.num_steps, yours.trace, served(right).trace))
 
 
@@ -82,7 +83,7 @@ def served(cls: type) -> Service:
     own = guard.call(cls, SIZE, WIDTH)
     need_table(own, 1, SIZE, WIDTH)
     is_padded = len(own.req_to_token) > SIZE and 0 not in free_slots_of(own, "")
-    pool = OwnPool(own, SIZE, WIDTH, 0 if is_padded else None, plain_rows=True)
+    pool = ServingPool(own, SIZE, WIDTH, 0 if is_padded else None, plain_rows=True)
     a = Request("a", prompt="abcdefghijkl", max_new_tokens=4)
     c = Request("c", prompt="klm", max_new_tokens=14)
     b, d = Request("b", prompt="xyz", max_new_tokens=9), Request("d", prompt="pqrstu", max_new_tokens=6)
@@ -95,9 +96,9 @@ def served(cls: type) -> Service:
         try:
             for _ in _story(engine, trace, a, b, c, d):
                 _tell(engine, trace, reqs)
-        except (NotAttempted, Stopped):
+        except (NotAttempted, Stopped, KeyboardInterrupt):
             raise
-        except Exception as error:  # noqa: BLE001 - the learner's, or the engine's on a pool that is wrong: it is told
+        except BaseException as error:  # noqa: BLE001 - the learner's, SystemExit too, or the engine's on a wrong pool
             stopped = _why_stopped(pool, engine, error)
             trace.emit("note", text=stopped.replace("`", ""))
     return Service(trace, reqs, stopped, engine.num_steps, engine.scheduler.num_retracted)
@@ -134,7 +135,34 @@ def _tell(engine: Engine, trace: Trace, reqs: tuple[Request, ...]) -> None:
     trace.emit("note", text=f"step {engine.num_steps} is done{odd}", texts=texts)
 
 
-def _why_stopped(pool: OwnPool, engine: Engine, error: Exception) -> str:
+class Unfit(Exception):
+    """What the engine cannot go on with, after a call of the learner's that raised nothing."""
+
+
+class ServingPool(OwnPool):
+    """Looks at once for what the engine would stumble over only much later, and far from its cause."""
+
+    def alloc(self, reqs: Iterable[Any]) -> Any:
+        reqs = list(reqs)
+        result = super().alloc(reqs)
+        for req in reqs if result is not None else ():
+            if row_number(req.req_pool_idx) is None:
+                is_now = shown(req.req_pool_idx)
+                raise Unfit(f"alloc left {req.rid}.req_pool_idx at {is_now}, wanted the number of its row")
+        return result
+
+    def free(self, req: Any) -> None:
+        super().free(req)
+        if req.req_pool_idx is not None:
+            is_now = shown(req.req_pool_idx)
+            raise Unfit(f"free({req.rid}) left {req.rid}.req_pool_idx at {is_now}, wanted None")
+
+
+def _first_up(said: str) -> str:
+    return said[:1].upper() + said[1:]
+
+
+def _why_stopped(pool: OwnPool, engine: Engine, error: BaseException) -> str:
     where = f"the engine stopped in its step {engine.num_steps + 1}"
     if pool.raised is not None and pool.raised.error is error:
         return f"{where}: your code raised `{pool.raised}`. {pool.raised.where}".rstrip()
@@ -142,7 +170,12 @@ def _why_stopped(pool: OwnPool, engine: Engine, error: Exception) -> str:
         return (
             f"{where}: `alloc` returned None, though who has begun needs no new row, and for the others there was one"
         )
-    return f"{where}: {type(error).__name__}: {error}"
+    if isinstance(error, Unfit):
+        return f"{where}: {error}."
+    why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return (
+        f"{where}, as something that your pool gave does not fit: {why}. `check(MyPool, step=8)` says which law it is."
+    )
 
 
 def _praise(service: Service) -> str:
@@ -157,4 +190,4 @@ def _praise(service: Service) -> str:
 def _damage(service: Service) -> str:
     hurt = [req for req in service.reqs if req.rid in service.wrong]
     who = [f"request {req.rid} recites `{req.output}`, wanted `{req.expected}`" for req in hurt]
-    return f"R{'; '.join(who)[1:]}. Play it back to where the first letter goes wrong: what was in that row before?"
+    return f"{'; '.join(who)}. Play it back to where the first letter goes wrong: what was in that row before?"

@@ -77,6 +77,48 @@ def test_an_exception_of_the_learners_is_told_with_its_line() -> None:
     assert "of `free`: `del self.holders[-row]`" in verdict.sentence
 
 
+def finished(name: str, body: str) -> type:
+    """The right class, with one method written anew."""
+    return written([TEXTS[-1].cell, f"@part_of(MyPool)\ndef {name}(self, req):\n{body}"])
+
+
+def test_a_learners_exit_is_an_exception_like_others() -> None:
+    verdict = serve(finished("free", "    raise SystemExit(3)\n"))
+    assert "your code raised `SystemExit: 3`. In line 3 of `free`" in verdict.sentence
+
+
+def test_a_free_that_does_nothing_is_said_where_it_happens() -> None:
+    verdict = serve(finished("free", "    pass\n"))
+    assert verdict.sentence == "The engine stopped in its step 3: free(a) left a.req_pool_idx at 2, wanted None."
+
+
+def test_a_row_that_is_no_number_is_said_where_it_is_given() -> None:
+    cell = TEXTS[-1].cell.replace(
+        "    return [req.", "    for req in reqs:\n        req.req_pool_idx = 'x'\n    return [req."
+    )
+    verdict = serve(written([cell]))
+    assert (
+        verdict.sentence
+        == "The engine stopped in its step 1: alloc left c.req_pool_idx at 'x', wanted the number of its row."
+    )
+
+
+def test_an_exception_that_cannot_be_printed_is_named() -> None:
+    body = "    class Odd(Exception):\n        def __str__(self):\n            raise ValueError\n    raise Odd\n"
+    verdict = serve(finished("free", body))
+    assert verdict.state == "wrong"
+    assert not verdict.sentence.rstrip().endswith(":")
+
+
+def test_a_loop_that_does_not_end_is_said_in_a_whole_sentence() -> None:
+    assert serve(finished("alloc", "    while True:\n        pass\n")).sentence.startswith("It was stopped after")
+
+
+def test_no_picture_of_the_engine_speaks_of_a_host_mirror() -> None:
+    trace = served(right_class(6)).trace
+    assert not [step for step in range(len(trace) + 1) if "mirror" in caption(trace, step)]
+
+
 @pytest.mark.parametrize("steps", [0, 1, 2, 3])
 def test_a_pool_that_is_not_written_yet_is_not_attempted(steps: int) -> None:
     cls = written([text.cell for text in TEXTS[:steps]])
