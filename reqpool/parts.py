@@ -30,20 +30,27 @@ from reqpool.trace import Trace
 
 # ---- words and errors -----------------------------------------------------------------------------------------------
 
-TEXT = "font-size: var(--jp-content-font-size1, 14px); line-height: 1.5; max-width: 60em"
+TEXT = "font-size: var(--jp-content-font-size1, 14px); line-height: 1.5; max-width: 60em; overflow-wrap: break-word"
 RULE = f"{TEXT}; border-left: 4px solid {{}}; padding: 2px 12px; margin: 6px 0"
+WRAPPED = "white-space: pre-wrap; word-break: normal; overflow-wrap: break-word"  # JupyterLab breaks in mid-word
 ANNOUNCED = "reqpool-announced"
 QUIET, GOOD, BAD = "#8a93a3", "#009E73", "#D55E00"  # a word always says it as well
 
 
 def prose(text: str) -> str:
-    """Plain text as HTML: nothing in it is markup but `code` and **bold**.
+    """Plain text as HTML: nothing in it is markup but `code`, **bold** and *emphasis*. Stars in code are stars.
 
-    >>> prose("`a < b` is **true**")
-    '<code>a &lt; b</code> is <strong>true</strong>'
+    >>> prose("`a < b` is **true**, and *this* is not `2**3 * 4**5`")
+    '<code>a &lt; b</code> is <strong>true</strong>, and <em>this</em> is not <code>2**3 * 4**5</code>'
+    >>> prose("a * b * c, 2*3*4")
+    'a * b * c, 2*3*4'
     """
-    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, quote=False))
-    return re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", text)
+    pieces = re.split(r"`([^`]+)`", escape(text, quote=False))  # every second one is code
+    words = "\0".join(pieces[::2])
+    words = re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", words)
+    words = re.sub(r"(?<![\w*])\*(?![\s*])([^*]+)(?<!\s)\*(?![\w*])", r"<em>\1</em>", words)
+    codes = iter(pieces[1::2])
+    return re.sub("\0", lambda _: f"<code>{next(codes)}</code>", words)
 
 
 def note(html: str, colour: str = QUIET) -> str:
@@ -81,7 +88,7 @@ def showing_errors(show: widgets.HTML) -> Callable[[Callable[..., None]], Callab
 
 def error_text(details: str) -> str:
     last = details.rstrip().splitlines()[-1]
-    folded = f"<details><summary>where</summary><pre>{escape(details)}</pre></details>"
+    folded = f'<details><summary>where</summary><pre style="{WRAPPED}">{escape(details)}</pre></details>'
     return f'<div role="alert">{note(f"<strong>This failed:</strong> {escape(last)}{folded}", BAD)}</div>'
 
 
@@ -173,32 +180,56 @@ def side_by_side(broken: Trace, mended: Trace, labels: tuple[str, str] = ("broke
 class KeysStayHere(anywidget.AnyWidget):
     """Put among controls, it keeps the keys pressed there for them: JupyterLab would take arrows and Enter for itself.
 
-    It shows nothing. It also says to a screen reader that the radio buttons beside it are one group, and which, and
-    what is to be read aloud when it changes (`announced`).
+    It shows nothing. It also makes the radio buttons of a question one group: ipywidgets gives them no name, and a
+    browser then takes all of a page for one, so that an arrow key at the first or the last one jumps into another
+    question. Without third-party widgets (REQPOOL_STATIC=1) nothing of ours reaches these buttons, and so it remains.
+    To a screen reader it says what the group is called (`label`), and what is to be read aloud when it changes
+    (`announced`). `begin_again` puts the focus back at the first control.
     """
 
     _esm = """
+    const CONTROLS = ":is(.widget-radio-box input, select):not([disabled]), [role=grid]";
+
     export default {
       render({ model, el }) {
         el.style.display = "none";
+        const own = `reqpool-${Math.random().toString(36).slice(2)}`; // each view's own: a question may be shown twice
+        const group = (box) => {
+          box.querySelectorAll(".widget-radio-box").forEach((radios, i) => {
+            for (const radio of radios.querySelectorAll("input")) if (radio.name !== own + i) radio.name = own + i;
+            if (!model.get("label")) return;
+            radios.setAttribute("role", "radiogroup");
+            radios.setAttribute("aria-label", model.get("label"));
+          });
+        };
+        const watch = new MutationObserver(() => group(el.parentElement ?? el)); // ipywidgets makes them anew
         const mark = (tries) => {
           const box = el.parentElement;
           if (!box) return tries && requestAnimationFrame(() => mark(tries - 1)); // not in the page yet
           // the focused element itself has to bear the mark: JupyterLab's shortcuts match there first
           box.addEventListener("focusin", ({ target }) => target.setAttribute("data-lm-suppress-shortcuts", "true"));
           for (const told of box.querySelectorAll(":scope > .reqpool-announced")) told.setAttribute("role", "status");
-          for (const radios of model.get("label") ? box.querySelectorAll(".widget-radio-box") : []) {
-            radios.setAttribute("role", "radiogroup");
-            radios.setAttribute("aria-label", model.get("label"));
-          }
+          group(box);
+          watch.observe(box, { childList: true, subtree: true });
         };
+        const begin = (tries) => {
+          const first = el.parentElement?.querySelector(CONTROLS);
+          if (first) first.focus();
+          else if (tries) requestAnimationFrame(() => begin(tries - 1)); // still locked
+        };
+        const told = () => begin(60);
+        model.on("msg:custom", told);
         requestAnimationFrame(() => mark(60));
+        return () => (watch.disconnect(), model.off("msg:custom", told));
       },
     };
     """
     label = traitlets.Unicode("").tag(sync=True)
 
+    def begin_again(self) -> None:
+        self.send({"focus": "first"})
 
-def keys_stay_here(label: str = "") -> list[widgets.Widget]:
+
+def keys_stay_here(label: str = "") -> list[KeysStayHere]:
     """The mark, where the front end shows third-party widgets; else nothing."""
     return [] if static() else [KeysStayHere(label=label)]

@@ -1,12 +1,12 @@
 """The ways to answer: one of several choices, a cell clicked in the table, or a row and a position from two lists.
 
-Each is a widget with `answer`, None until there is one; `missing`, which says what is still to be done; and
-`lock(outcome)`, after which the answer cannot be changed.
+Each is a widget with `answer`, None until there is one; `missing`, which says what is still to be done;
+`lock(outcome)`, after which the answer cannot be changed; and `unlock()`, after which there is none again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import ipywidgets as widgets
 
@@ -36,7 +36,10 @@ class Choices(widgets.RadioButtons):
         return self.value
 
     def lock(self, _: str) -> None:
-        _keep(self)
+        self._release = _keep(self)
+
+    def unlock(self) -> None:
+        self._release()
 
 
 class ClickedCell(widgets.VBox):
@@ -56,6 +59,11 @@ class ClickedCell(widgets.VBox):
         self.player.pick = False
         self.player.mark = list(outcome)
 
+    def unlock(self) -> None:
+        self.player.mark = []
+        self.player.picked = []
+        self.player.pick = True
+
 
 class RowAndPosition(widgets.VBox):
     """The same without a third-party widget: the table to look at, and two lists."""
@@ -73,8 +81,11 @@ class RowAndPosition(widgets.VBox):
         return None if row is None or position is None else (row, position)
 
     def lock(self, _: Cell) -> None:
-        _keep(self.row)
-        _keep(self.position)
+        self._release = [_keep(self.row), _keep(self.position)]
+
+    def unlock(self) -> None:
+        for release in self._release:
+            release()
 
 
 def _numbers(label: str, stop: int) -> widgets.Dropdown:
@@ -82,10 +93,22 @@ def _numbers(label: str, stop: int) -> widgets.Dropdown:
     return widgets.Dropdown(options=options, value=None, description=label, layout=widgets.Layout(width="16em"))
 
 
-def _keep(control: widgets.RadioButtons | widgets.Dropdown) -> None:
-    """Disable it, and take back what still comes: in a busy kernel a click can overtake the change made before it."""
+def _keep(control: widgets.RadioButtons | widgets.Dropdown) -> Callable[[], None]:
+    """Disable it, and take back what still comes: in a busy kernel a click can overtake the change made before it.
+
+    Returns what opens it again, with nothing chosen.
+    """
     value, control.disabled = control.value, True
-    control.observe(lambda _: setattr(control, "value", value), names="value")
+
+    def take_back(_: object) -> None:
+        control.value = value
+
+    def release() -> None:
+        control.unobserve(take_back, names="value")
+        control.value, control.disabled = None, False
+
+    control.observe(take_back, names="value")
+    return release
 
 
 def a_cell_of(table: Trace) -> ClickedCell | RowAndPosition:

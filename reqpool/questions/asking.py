@@ -9,7 +9,7 @@ from typing import Any
 import ipywidgets as widgets
 import torch
 
-from reqpool.parts import BAD, GOOD, QUIET, at_the_end, note, prose, text_box
+from reqpool.parts import BAD, GOOD, QUIET, at_the_end, note, player, prose, text_box
 from reqpool.player.question import past
 from reqpool.questions.answering import Cell, Choices, a_cell_of, cell_words
 from reqpool.questions.bank import PREDICTIONS, QUIZZES
@@ -23,7 +23,13 @@ PICTURE = '<div style="max-width: 760px">{}</div>'
 
 
 def predict(
-    asked: str | Prediction, *, outcome: Any, reveal: Trace | str, step: int | None = None, **facts: Any
+    asked: str | Prediction,
+    *,
+    outcome: Any,
+    reveal: Trace | str,
+    step: int | None = None,
+    at: int | None = None,
+    **facts: Any,
 ) -> Question:
     """Ask before showing. What `reveal` holds does not leave the kernel until an answer is committed.
 
@@ -31,16 +37,21 @@ def predict(
         asked: the name of a question in the package, or a `Prediction` of one's own.
         outcome: what comes true; a lesson computes it. A cell is (row, position).
         reveal: a trace, shown at its end, which is the outcome; or HTML.
+        at: the step at which the trace is shown instead, which is the one that answers. Not where a cell is asked for.
         step: where a cell is asked for: the table is shown after so many events of `reveal`, and the event that follows
             is what is revealed. Nothing later is, so that it may be asked about.
         facts: what the texts of the question leave open, by name.
 
     Raises:
-        ValueError: an unknown name; an outcome that nobody could choose; facts that are missing.
+        ValueError: an unknown name; an outcome that nobody could choose; missing facts; a step that is not there.
     """
     question = _known("predict", asked, PREDICTIONS) if isinstance(asked, str) else asked
     text, why, seen = (_filled(text, facts) for text in (question.question, question.why, question.seen))
     right = _plain(outcome)
+    if at is not None:
+        if question.choices is None or not isinstance(reveal, Trace):
+            raise ValueError(f"predict: at={at} is a step of a trace that is revealed as a whole; there is none here")
+        reveal.snapshot(at)  # raises where there is no such step
     if question.choices is None:
         return _ask_for_cell(text, right, reveal, step, why, seen)
     if right not in question.choices:
@@ -48,11 +59,16 @@ def predict(
     comes_true = question.choices[right]
 
     def open_up(chosen: str) -> Opened:
-        shown = text_box(PICTURE.format(reveal)) if isinstance(reveal, str) else at_the_end(reveal)
-        return _verdict(chosen, comes_true, why), [shown, _seen(seen)]
+        return _verdict(chosen, comes_true, why), [_shown(reveal, at), _seen(seen)]
 
     answering = Choices(list(question.choices.values()), "Your prediction:")
     return _prediction(text, answering, comes_true, open_up)
+
+
+def _shown(reveal: Trace | str, at: int | None) -> widgets.Widget:
+    if isinstance(reveal, str):
+        return text_box(PICTURE.format(reveal))
+    return at_the_end(reveal) if at is None else player(reveal, step=at)
 
 
 def _ask_for_cell(text: str, right: Any, reveal: Trace | str, step: int | None, why: str, seen: str) -> Question:

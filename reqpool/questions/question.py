@@ -20,7 +20,8 @@ class Question(widgets.VBox):
 
     Attributes:
         outcome: what comes true, or the right answer.
-        committed: the answer, None before. Nothing is stored elsewhere; running the cell again asks again.
+        committed: the answer, None before. Nothing is stored elsewhere; `Ask again`, or running the cell again, asks
+            again.
     """
 
     def __init__(
@@ -33,12 +34,15 @@ class Question(widgets.VBox):
     ) -> None:
         self.committed: Any = None
         self.answering, self.outcome, self._open_up = answering, outcome, open_up
-        self.button = widgets.Button(description=action, layout=widgets.Layout(width="auto", align_self="flex-start"))
+        self._action, self.button, self.again = action, _button(action), _button("Ask again")
+        self.again.layout.display = "none"
         self.told = announced()
         self.opened = widgets.VBox()
         self.button.on_click(showing_errors(self.told)(self.commit))
+        self.again.on_click(showing_errors(self.told)(self.ask_again))
+        self._keys = keys_stay_here(re.sub(r"<[^>]+>", "", text))
         asked = text_box(f'<div style="{TEXT}">{text}</div>')
-        parts = [asked, answering, self.button, self.told, self.opened, *keys_stay_here(re.sub(r"<[^>]+>", "", text))]
+        parts = [asked, answering, self.button, self.told, self.opened, self.again, *self._keys]
         super().__init__(parts, layout=widgets.Layout(margin="0 0 18px 0"))
 
     def commit(self, _: Any = None) -> None:
@@ -54,6 +58,20 @@ class Question(widgets.VBox):
         self.button.description = "Committed"
         self._tell(verdict)
         self.opened.children = opened
+        self.again.layout.display = ""
+
+    def ask_again(self, _: Any = None) -> None:
+        """As before the commitment: nothing is chosen, and what had opened is closed. The focus goes to the answers."""
+        if self.committed is None:
+            return
+        self.committed = None
+        self.answering.unlock()
+        self.button.description = self._action
+        self.told.value = ""
+        self.opened.children = []
+        self.again.layout.display = "none"
+        for keys in self._keys:
+            keys.begin_again()
 
     def opens(self, answer: Any) -> Opened:
         """What a commitment of this answer would open; commits nothing. For a page that has no kernel to ask later."""
@@ -62,3 +80,7 @@ class Question(widgets.VBox):
     def _tell(self, html: str) -> None:
         """Without `keys_stay_here` nobody tells the browser that this box is to be read aloud: the text itself does."""
         self.told.value = f'<div role="status">{html}</div>' if static() else html
+
+
+def _button(words: str) -> widgets.Button:
+    return widgets.Button(description=words, layout=widgets.Layout(width="auto", align_self="flex-start"))

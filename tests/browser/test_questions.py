@@ -195,3 +195,80 @@ def test_every_answer_of_a_quiz_is_explained(notebook: Notebook) -> None:
         expect(asked).to_contain_text(why)
     expect(asked).to_contain_text("K and V of the token (✗ wrong, your answer)")
     assert notebook.ask("[one.committed for one in asked.children]") == "['K and V of the token', None, None]"
+
+
+def at_focus(page: Page) -> list[int]:
+    """Of the focused radio button: the notebook's cell, the question in it, and which of its buttons."""
+    return page.evaluate("""() => {
+      const [radio, cells] = [document.activeElement, [...document.querySelectorAll(".jp-Notebook .jp-Cell")]];
+      const [cell, box] = [radio.closest(".jp-Cell"), radio.closest(".widget-radio-box")];
+      if (!box) return [];
+      const boxes = [...cell.querySelectorAll(".widget-radio-box")];
+      return [cells.indexOf(cell), boxes.indexOf(box), [...box.querySelectorAll("input")].indexOf(radio)];
+    }""")
+
+
+def test_arrows_stay_in_their_question_and_tab_goes_from_one_to_the_next(notebook: Notebook) -> None:
+    page = notebook.page
+    question(notebook, CHOICES)
+    asked = question(notebook, QUIZ)
+    boxes = asked.locator(".widget-radio-box")
+    for number in range(3):
+        radios = boxes.nth(number).get_by_role("radio")
+        last = radios.count() - 1
+        radios.first.focus()
+        for key, there in (("ArrowUp", last), ("ArrowDown", 0), ("ArrowUp", last), ("ArrowUp", last - 1)):
+            page.keyboard.press(key)
+            assert at_focus(page) == [QUIZ, number, there]
+            expect(radios.nth(there)).to_be_checked()
+    boxes.nth(0).get_by_role("radio").nth(1).focus()
+    page.keyboard.press("Tab")
+    assert focused(page) == "Check my answer"
+    page.keyboard.press("Tab")
+    assert at_focus(page)[:2] == [QUIZ, 1], "one stop in each question"
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Shift+Tab")
+    assert at_focus(page)[:2] == [QUIZ, 0]
+
+
+def test_a_question_that_nobody_answered_is_one_stop_too(notebook: Notebook) -> None:
+    page, asked = notebook.page, question(notebook, QUIZ)
+    asked.get_by_role("button", name="Check my answer").first.focus()
+    page.keyboard.press("Tab")
+    assert at_focus(page) == [QUIZ, 1, 0]
+    page.keyboard.press("Tab")
+    assert focused(page) == "Check my answer"
+
+
+def test_asked_again_by_keyboard(notebook: Notebook) -> None:
+    page, asked = notebook.page, question(notebook, CHOICES)
+    again = asked.get_by_role("button", name="Ask again")
+    expect(again).to_be_hidden()
+    for answer in ("[4, 1]", "[4, 2]"):
+        asked.get_by_text(answer, exact=True).click()
+        asked.get_by_role("button", name="Commit my prediction").click()
+        expect(verdict(asked)).to_contain_text(answer)
+        again.focus()
+        page.keyboard.press("Enter")
+        expect(asked.get_by_role("radio").first).to_be_focused()
+        for radio in asked.get_by_role("radio").all():
+            expect(radio).to_be_enabled()
+            expect(radio).not_to_be_checked()
+        expect(verdict(asked)).to_have_count(0)
+        expect(asked.locator(".reqpool-player")).to_have_count(0)
+        expect(again).to_be_hidden()
+    assert notebook.ask("choices.committed") == "None"
+
+
+def test_a_cell_is_asked_for_again(notebook: Notebook) -> None:
+    asked = question(notebook, CELL)
+    asked.locator("[data-row='1'][data-position='1']").click()
+    asked.get_by_role("button", name="Commit my prediction").click()
+    asked.get_by_role("button", name="Ask again").click()
+    expect(asked.get_by_role("grid")).to_have_count(1)
+    expect(asked.get_by_role("grid")).to_be_focused()
+    expect(asked.locator(".reqpool-player")).to_have_attribute("data-pick", "open")
+    expect(asked.locator("[data-mark], [data-picked]")).to_have_count(0)
+    asked.locator("[data-row='1'][data-position='2']").click()
+    asked.get_by_role("button", name="Commit my prediction").click()
+    expect(verdict(asked)).to_contain_text("✓ As predicted.")

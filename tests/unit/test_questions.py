@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from reqpool import Req, ReqToTokenPool, record, scenarios
-from reqpool.parts import FramedPlayer
+from reqpool.parts import FramedPlayer, prose
 from reqpool.player import Player
 from reqpool.questions import Prediction, Question, QuizQuestion, answering, predict, quiz
 from reqpool.trace import Trace
@@ -124,9 +124,68 @@ def test_a_committed_answer_is_locked() -> None:
     assert not question.button.disabled, "a disabled button loses the focus"
 
 
+def test_a_question_may_be_asked_again_and_is_as_it_was_before(world: str) -> None:
+    for question, answer in (
+        (about_rows(three_tokens()), "row 1"),
+        (predict(CELL, outcome=(1, 1), reveal=three_tokens(), step=2), (1, 0)),
+    ):
+        before, hidden = in_the_browser(question), "none"
+        assert question.again.layout.display == hidden, "nothing is committed yet"
+        for _ in range(2):
+            give(question, answer)
+            question.button.click()
+            assert question.committed == answer and question.again.layout.display != hidden
+            question.again.click()
+            assert (question.committed, question.answering.answer) == (None, None)
+            assert in_the_browser(question) == before
+        question.button.click()
+        assert question.committed is None and "first" in told(question), "there is no answer left to commit"
+
+
+def give(question: Question, answer: object) -> None:
+    if isinstance(answer, str):
+        question.answering.value = answer
+    else:
+        choose(question, answer)
+
+
 @pytest.mark.parametrize("outcome", [[2], torch.tensor([2]), (torch.tensor(2),)])
 def test_an_outcome_may_be_a_list_or_a_tensor(outcome: object) -> None:
     assert about_rows(outcome=outcome).outcome == "row `2`"
+
+
+def test_a_trace_is_shown_at_the_step_that_answers() -> None:
+    question = predict(ROWS, outcome=(2,), reveal=three_tokens(), at=3, **FACTS)
+    question.answering.value = "row 1"
+    question.commit()
+    (shown,) = players(question)
+    assert (shown.step, len(shown.trace)) == (3, 4), "and can be played on"
+
+
+def test_a_step_that_cannot_be_shown_is_refused_when_it_is_asked() -> None:
+    with pytest.raises((ValueError, IndexError), match="5"):
+        predict(ROWS, outcome=(2,), reveal=three_tokens(), at=5, **FACTS)
+    with pytest.raises(ValueError, match="at=1"):
+        predict(ROWS, outcome=(2,), reveal="<p>a picture</p>", at=1, **FACTS)
+    with pytest.raises(ValueError, match="at=1"):
+        predict(CELL, outcome=(1, 0), reveal=three_tokens(), step=1, at=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("this is *not* so", "this is <em>not</em> so"),
+        ("(*one thing* and *another*.)", "(<em>one thing</em> and <em>another</em>.)"),
+        ("**both** and *one*", "<strong>both</strong> and <em>one</em>"),
+        ("a * b and c * d", "a * b and c * d"),
+        ("2*3*4 cells", "2*3*4 cells"),
+        ("`a*b*c` and `**kwargs`, `**more`", "<code>a*b*c</code> and <code>**kwargs</code>, <code>**more</code>"),
+        ("*only `a * b` here*", "<em>only <code>a * b</code> here</em>"),
+        ("`<a>` is *<b>*", "<code>&lt;a&gt;</code> is <em>&lt;b&gt;</em>"),
+    ],
+)
+def test_stars_are_emphasis_where_they_stand_at_words_only(text: str, html: str) -> None:
+    assert prose(text) == html
 
 
 def test_an_outcome_that_is_no_choice_is_named_with_the_choices() -> None:
