@@ -194,7 +194,7 @@ def state(slot, position, verified_len, alloced_len):
         return "live"
     return "stale" if slot != 0 else "empty"
 """,
-    praise="And a live cell may hold the slot 0: the length decides, not the number.",
+    praise="And a live cell that says slot 0 is live all the same: the length decides, not the number.",
     searched=True,
 )
 

@@ -82,13 +82,20 @@ class GivesBack(ReqToTokenPool):
         super().__init__(size, 2, "cpu", reuse=reuse)
         self.yours = yours
         self.wanted: list[int] = []  # what is right this time, for the sentence
+        self.error: Wrong | guard.Raised | guard.Stopped | None = None  # kept: it is not the pool that refuses
 
     def _give_back(self, rows: list[int]) -> None:
-        answer = plain(guard.call(self.yours, list(self.free_slots), list(rows), self.reuse))
+        free_rows = list(self.free_slots)
         super()._give_back(rows)
-        if not (isinstance(answer, list) and all(type(row) is int for row in answer)):
-            raise Wrong(f"`give_back` returns {difference(answer, self.wanted)}.")
-        self.free_slots = deque(answer)
+        try:
+            answer = plain(guard.call(self.yours, free_rows, list(rows), self.reuse))
+        except (guard.Raised, guard.Stopped) as error:
+            self.error = error
+            return
+        if isinstance(answer, list) and all(type(row) is int for row in answer):
+            self.free_slots = deque(answer)
+        else:
+            self.error = Wrong(f"`give_back` returns {difference(answer, self.wanted)}.")
 
 
 class RowsComeBack:
@@ -117,6 +124,8 @@ class RowsComeBack:
             self.free.insert(len(self.free) if self.reuse == "fifo" else 0, row)
         self.pool.wanted = self.free
         self.pool.free_rows(list(what))
+        if self.pool.error:
+            raise self.pool.error
         self.compare(list(self.pool.free_slots), before, list(what))
 
     def compare(self, got: list[int], before: list[int], rows: list[int]) -> None:

@@ -22,15 +22,11 @@ from reqpool.trace import Trace
 
 
 class AskedToKeep(ReqToTokenPool):
-    """The pool, with the learner's line at the place where it is decided who keeps its row."""
+    """The pool, with what the learner's line said at the place where it is decided who keeps its row."""
 
-    def __init__(self, yours: Callable[..., Any], width: int) -> None:
-        super().__init__(1, width, "cpu")
-        self.yours = yours
-        self.answers: list[Any] = []
+    answers: tuple[Any, ...] = ()
 
     def _has_more_to_do(self, req: Any) -> bool:
-        self.answers.append(plain(guard.call(self.yours, req.inflight_middle_chunks, req.kv_committed_len)))
         return bool(self.answers[-1])
 
 
@@ -40,8 +36,8 @@ class ComesAgain:
     emit: Callable[..., None] = staticmethod(no_fact)
 
     def __init__(self, yours: Callable[..., Any], start: tuple[int, int]) -> None:
-        self.most_chunks, self.chunk = start
-        self.pool = AskedToKeep(yours, 2 * self.chunk)
+        self.yours, (self.most_chunks, self.chunk) = yours, start
+        self.pool = AskedToKeep(1, 2 * self.chunk, "cpu")
         self.req = Req("a")
         self.times = 0
 
@@ -62,6 +58,7 @@ class ComesAgain:
         self.req.inflight_middle_chunks, self.req.kv_committed_len = counter, committed
         said = f"request a comes again: its counter is {counter}, its committed length {committed}"
         self.emit("note", rid="a", rows=[1], text=said)
+        self.pool.answers += (plain(guard.call(self.yours, counter, committed)),)
         kept = self.asked_again()
         if kept:
             self.grow()
@@ -82,7 +79,7 @@ class ComesAgain:
             return False
 
     def seen(self) -> Hashable:
-        return self.times, tuple(self.pool.answers)
+        return self.times, self.pool.answers
 
 
 def told_of(kept: bool, wanted: bool) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -75,14 +76,14 @@ class Steps:
     """Requests come, decode together in one graph, and end; the books say what each buffer must hold.
 
     Args:
-        start: entries of the graph, how many requests run already, and how many steps they had. There are as many
-            rows as entries.
+        start: entries of the graph, how many requests came already, how many steps they had, and how many of them
+            have ended since. There are as many rows as entries.
     """
 
     emit: Callable[..., None] = staticmethod(no_fact)
 
-    def __init__(self, fill: Fill, start: tuple[int, int, int]) -> None:
-        size, running, steps = start
+    def __init__(self, fill: Fill, start: tuple[int, int, int, int]) -> None:
+        size, running, steps, ended = start
         self.pool = ReqToTokenPool(size, WIDTH, "cpu")
         self.runner = Filled(self.pool, filled_right)
         self.slots = list(range(1, size * WIDTH + 1))
@@ -91,6 +92,8 @@ class Steps:
         self.come(running)
         for _ in range(steps):
             self.step()
+        for _ in range(ended):
+            self.end(self.running[-1])
         self.runner.fill = fill
 
     def moves(self) -> Sequence[Hashable]:
@@ -251,8 +254,17 @@ def rows_by(answer: Callable[..., Any]) -> Fill:
     return fill
 
 
-# entries of the graph, requests that run, steps they had
-STARTS = [(1, 1, 0), (2, 1, 0), (2, 2, 0), (3, 3, 1), (8, 1, 0)]
+# entries of the graph, requests that came, steps they had, requests that have ended
+STARTS = [
+    (1, 1, 0, 0),
+    (2, 1, 0, 0),
+    (2, 2, 0, 0),
+    (3, 3, 1, 0),
+    (3, 3, 1, 2),
+    (8, 1, 0, 0),
+    (8, 8, 1, 7),
+    (8, 8, 2, 3),
+]
 
 PADDED = Exercise(
     "padded",
@@ -266,7 +278,7 @@ PADDED = Exercise(
         depth=3,
         most=150,
         examples=20,
-        larger=[(8, 5, 2)],
+        larger=[(8, 5, 2, 0)],
     ),
     hints=("How many dummy entries are there?", "`[0] * n` is a list of n zeros. They are table row 0."),
     solution="""
@@ -282,9 +294,33 @@ def padded(rows, graph_size):
 
 def buffers_by(answer: Callable[..., Any]) -> Fill:
     def fill(name: str, buffer: Tensor, values: Tensor, dummy: int) -> None:
-        guard.call(answer, buffer, values, dummy)
+        with in_place({f"the buffer `{name}`": buffer}) as (same_memory,):
+            guard.call(answer, same_memory, values, dummy)
 
     return fill
+
+
+@contextmanager
+def in_place(tensors: dict[str, Tensor]) -> Iterator[list[Tensor]]:
+    """Views of tensors, by what to call them: numbers may be written, and nothing else about a tensor be changed.
+
+    What is made of a view (`view.data = ...`, `view.resize_(...)`) does not touch the tensor itself, which stays fit to
+    be recorded.
+    """
+    views = [tensor[:] for tensor in tensors.values()]
+    yield views
+    for (what, tensor), view in zip(tensors.items(), views, strict=True):
+        if view.shape != tensor.shape:
+            size = shortened(tuple(view.shape)) if view.dim() != 1 else entries(len(view))
+            raise Wrong(f"{what} has {size} now, wanted {entries(len(tensor))}, always: change the numbers in it only.")
+        if view.dtype != tensor.dtype:
+            kinds = f"numbers of {view.dtype} now, wanted {tensor.dtype}"
+            raise Wrong(f"{what} holds {kinds}: change the numbers in it only.")
+        if view.data_ptr() != tensor.data_ptr() or view.stride() != tensor.stride():
+            raise Wrong(
+                f"{what} lies elsewhere in memory now. It is read where it was, and not what is made anew: change the "
+                "numbers in it only."
+            )
 
 
 FILL = Exercise(
@@ -301,7 +337,7 @@ FILL = Exercise(
         depth=3,
         most=150,
         examples=20,
-        larger=[(8, 5, 2)],
+        larger=[(8, 5, 2, 0)],
     ),
     hints=(
         "`buffer[:2] = ...` changes the tensor where it is; `buffer = ...` makes the name mean another one.",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
 from reqpool.exercises import guard
-from reqpool.exercises.chapter_04 import odd_settings, up_to_step
+from reqpool.exercises.chapter_04 import in_place, odd_settings, up_to_step
 from reqpool.exercises.exercise import Case, Exercise, by_operations
+from reqpool.exercises.guard import Raised, Stopped
 from reqpool.exercises.search import Wrong
 from reqpool.exercises.telling import Text, differing, tell_texts
 from reqpool.exercises.values import difference, plain
@@ -36,6 +37,7 @@ class Handed(ReqToTokenPool):
     def __init__(self, size: int, reset: Reset) -> None:
         super().__init__(size, WIDTH, "cpu")
         self.reset = reset
+        self.error: Wrong | Raised | Stopped | None = None  # kept: it is not the pool that refuses
 
     def alloc(self, reqs: Iterable[Req]) -> list[int] | None:
         reqs = list(reqs)
@@ -43,10 +45,11 @@ class Handed(ReqToTokenPool):
         rows = super().alloc(reqs)
         if rows is None:
             return None
-        shape = self.verified_lens.shape
-        self.reset(list(rows), kept, self.verified_lens, self.alloced_lens)
-        if not self.verified_lens.shape == self.alloced_lens.shape == shape:
-            raise Wrong("a tensor of lengths has another size now: change the numbers in it only.")
+        try:
+            with in_place({"`verified`": self.verified_lens, "`alloced`": self.alloced_lens}) as (verified, alloced):
+                self.reset(list(rows), kept, verified, alloced)
+        except (Wrong, Raised, Stopped) as error:
+            self.error = error
         self.alloced_lens_cpu.copy_(self.alloced_lens)
         return rows
 
@@ -64,29 +67,47 @@ class Running(Req):
     text: str = ""  # what it wrote so far
 
 
+class Start(NamedTuple):
+    size: int  # rows
+    running: int  # requests that run already
+    generation: int = 0  # how often every row was handed out before
+    since: int = 0  # or that have ended, each with a step under way; so often were the rows handed out since
+    ahead: int = 0  # slots that a request reserves beyond those that it writes
+
+
 class Takeovers:
     """Batches run, requests end while a step of theirs is under way, and that step lands late.
 
     A step reserves its slots as it goes: the late one raises both lengths. `free` zeroes them, as always.
-
-    Args:
-        start: rows, how many requests run already, and how often every row was handed out before.
     """
 
     emit: Callable[..., None] = staticmethod(no_fact)
 
-    def __init__(self, reset: Reset, may_land: MayLand, start: tuple[int, int, int]) -> None:
-        size, running, generation = start
-        self.pool, self.may_land = Handed(size, right_reset), right_may_land
-        self.pool.generation.fill_(generation)
-        self.letters = Letters(400)
-        self.num_handed = [generation] * (size + 1)  # by row: how often it was handed out
+    def __init__(self, reset: Reset, may_land: MayLand, start: Start) -> None:
+        self.pool, self.may_land = Handed(start.size, right_reset), right_may_land
+        self.letters, self.ahead = Letters(400), start.ahead
+        self.num_handed = [0] * (start.size + 1)  # by row: how often it was handed out
+        self.others = [[0, 0] for _ in self.num_handed]  # by row: its lengths, as long as nobody runs in it
+        self.handed_out(start.generation)
         self.running: list[Running] = []
         self.gone: list[Running] = []  # ended, with a step under way
         self.num_came = self.num_pieces = 0
-        for _ in range(running):
-            self.step(["new"])
+        self.come(start.running)
+        if start.since:
+            for one in [*self.running]:
+                self.end(one)
+            self.handed_out(start.since - 1)
+            self.come(start.running)
         self.pool.reset, self.may_land = reset, may_land
+
+    def come(self, num: int) -> None:
+        for _ in range(num):
+            self.step(["new"])
+
+    def handed_out(self, times: int) -> None:
+        """So often was every row taken and given back; nothing else is left of that."""
+        self.pool.generation += times
+        self.num_handed = [num + times for num in self.num_handed]
 
     # ---- what can be done ---------------------------------------------------------------------------------------
 
@@ -112,6 +133,7 @@ class Takeovers:
     def end(self, one: Running) -> None:
         self.running.remove(one)
         self.gone.append(one)
+        self.others[one.row] = [0, 0]
         self.pool.free(one)
         self.emit("retract", rid=one.rid, rows=[one.row], text=f"request {one.rid}'s last step is under way")
 
@@ -121,6 +143,8 @@ class Takeovers:
         batch = [self.came() if rid == "new" else next(one for one in self.running if one.rid == rid) for rid in who]
         begins = [one for one in batch if not one.text]
         rows = self.pool.alloc(batch) or []  # by the books there is room
+        if self.pool.error:
+            raise self.pool.error
         for one, row in zip(batch, rows, strict=True):
             if one in begins:
                 one.row = row
@@ -141,13 +165,22 @@ class Takeovers:
 
     def odd_length(self, batch: Sequence[Running], begins: Sequence[Running]) -> tuple[str, int] | None:
         """The first length that `alloc` left otherwise than the books say, and in which row."""
-        for one in (*begins, *(one for one in self.running if one not in begins)):
-            for name, lens in (("verified", self.pool.verified_lens), ("alloced", self.pool.alloced_lens)):
-                got, wanted = int(lens[one.row]), len(one.text)
-                if got != wanted:
-                    said = f"{self.whose(one, batch, begins)}: its {name} length is {got} now, wanted {wanted}."
-                    return said, one.row
+        names = ("verified", self.pool.verified_lens), ("alloced", self.pool.alloced_lens)
+        for row, whose, wanted in self.booked(batch, begins):
+            for (name, lens), length in zip(names, wanted, strict=True):
+                if int(lens[row]) != length:
+                    return f"{whose}: its {name} length is {int(lens[row])} now, wanted {length}.", row
         return None
+
+    def booked(self, batch: Sequence[Running], begins: Sequence[Running]) -> Iterator[tuple[int, str, Sequence[int]]]:
+        """Of every row: whose it is, and its lengths."""
+        for one in (*begins, *(one for one in self.running if one not in begins)):
+            length = len(one.text)
+            yield one.row, self.whose(one, batch, begins), (length, length + self.ahead * bool(length))
+        taken = {one.row for one in self.running}
+        for row, lengths in enumerate(self.others):
+            if row not in taken:
+                yield row, f"row {row} is {'free' if row else 'the padding row'}, and not in this batch", lengths
 
     def whose(self, one: Running, batch: Sequence[Running], begins: Sequence[Running]) -> str:
         if one in begins:
@@ -157,14 +190,14 @@ class Takeovers:
 
     def cells_fit(self, batch: Sequence[Running]) -> bool:
         lens = [int(lens[one.row]) for one in batch for lens in (self.pool.verified_lens, self.pool.alloced_lens)]
-        return all(0 <= length <= WIDTH - CHUNK for length in lens)
+        return all(0 <= length <= WIDTH - CHUNK - self.ahead for length in lens)
 
     def compute(self, batch: Sequence[Running]) -> tuple[str, int] | None:
         """The schedule lane reserves cells; the forward lane writes K and V where the verified length says."""
         odd: tuple[str, int] | None = None
         for one in batch:
-            slots = self.letters.take(CHUNK)
-            self.letters.write(slots, chr(0) * CHUNK)  # nobody's K and V yet
+            slots = self.letters.take(CHUNK + self.ahead * (not one.text))
+            self.letters.write(slots, chr(0) * len(slots))  # nobody's K and V yet
             self.pool.append(one, slots)
             self.num_pieces += 1
             piece = f"{one.rid}{self.num_pieces % 10}"  # no two pieces in one place are alike
@@ -191,7 +224,9 @@ class Takeovers:
         said = f"{call} {difference(got, wanted)}:"
         if wanted:
             return got, f"{said} row {one.row} has not been handed out since request {one.rid}'s step was launched."
-        return got, f"{said} row {one.row} has been handed out again since request {one.rid}'s step was launched."
+        num = self.num_handed[one.row] - one.handed
+        again = "has been handed out again" if num == 1 else f"has been handed out {num} times"
+        return got, f"{said} row {one.row} {again} since request {one.rid}'s step was launched."
 
     def land(self, one: Running) -> None:
         self.gone.remove(one)
@@ -199,6 +234,7 @@ class Takeovers:
         if lands:
             for lens in (self.pool.verified_lens, self.pool.alloced_lens, self.pool.alloced_lens_cpu):
                 lens[one.row] += CHUNK
+            self.others[one.row] = [length + CHUNK for length in self.others[one.row]]
             self.emit("late_write", rid=one.rid, rows=[one.row])
         else:
             self.emit("note", rid=one.rid, rows=[one.row], text=f"request {one.rid}'s late step is dropped")
@@ -212,7 +248,7 @@ class Takeovers:
         return [(one.rid, self.read(one), one.text) for one in self.running]
 
     def read(self, one: Running) -> str:
-        n = min(max(int(self.pool.alloced_lens[one.row]), 0), WIDTH)
+        n = min(max(int(self.pool.alloced_lens[one.row]) - self.ahead, 0), WIDTH)
         return self.letters.read(self.pool.req_to_token[one.row, :n].tolist())
 
     def tell(self) -> None:
@@ -248,8 +284,10 @@ def right_may_land(launched: int, now: int) -> bool:
     return launched == now
 
 
-STARTS = [(1, 1, 0), (2, 1, 0), (2, 2, 0)]  # rows, requests that run, hand-outs before
-LARGER = [(2, 1, 1000), (3, 2, 0), (8, 4, 7)]
+STARTS = [Start(1, 1), Start(2, 1), Start(2, 2)]
+LONG_AGO = [Start(1, 1, generation, since) for generation in (0, 1000) for since in (1, 2, 3, 4, 5, 8, 60, 256, 1000)]
+AHEAD = [Start(2, 1, ahead=1), Start(3, 2, ahead=1)]
+LARGER = [Start(2, 1, 1000), Start(3, 2), Start(8, 4, 7), Start(8, 4, 7, ahead=1)]
 
 # ---- A: may the write land? ------------------------------------------------------------------------------------------
 
@@ -266,9 +304,9 @@ MAY_LAND = Exercise(
     by_operations(
         lambda answer, start: Takeovers(right_reset, checked_by(answer), start),
         right_may_land,
-        STARTS,
+        [*STARTS, *LONG_AGO],
         depth=3,
-        most=250,
+        most=400,
         examples=30,
         larger=LARGER,
     ),
@@ -293,15 +331,16 @@ RESET = Exercise(
     "05 B",
     "write what `alloc` does to the lengths. `rows` are the rows of a whole batch, in order. Those of them that are in "
     "`kept` go on: their requests had them before. The others are handed out anew. `verified` and `alloced` are "
-    "tensors with one length for each row of the table, row 0 included; change them where they are. "
+    "tensors with one length for each row of the table, row 0 included; change them where they are, and no row that is "
+    "not in `rows`. "
     "`free` has zeroed the lengths of a row, but a late step may have raised **both** since. (One that lands after "
     "`alloc` is dropped: the generation check is on.)",
     by_operations(
         lambda answer, start: Takeovers(reset_by(answer), right_may_land, start),
         right_reset,
-        STARTS,
+        [*STARTS, *AHEAD],
         depth=3,
-        most=250,
+        most=400,
         examples=30,
         larger=LARGER,
     ),

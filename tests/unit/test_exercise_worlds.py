@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import pytest
 
 from reqpool import Req, ReqToTokenPool
-from reqpool.exercises import chapter_01, chapter_03, exercise
+from reqpool.exercises import chapter_00, chapter_01, chapter_02, chapter_03, chapter_04, chapter_05, exercise
 from reqpool.exercises.bank import written
 from reqpool.exercises.catalogue import find
 from reqpool.exercises.exercise import Verdict, examine
+from reqpool.exercises.search import World
 from reqpool.serving import Engine, Request
 from reqpool.trace import Trace
 
@@ -75,6 +78,9 @@ RIGHT_WHERE_SMALL = {
     "bytes_of_table": ("return (size + 1) * max_context_len * 4 if size < 6 else 0",),
     "state": ("return chapter_01.solved_state(slot, min(position, 3), verified_len, alloced_len)",),
     "keeps_row": ("return counter in (1, 2) or committed > 0",),
+    "must_refuse": ("return n > min(len(free_rows), 38)",),
+    "give_back": ("return free_rows + rows[:9] if reuse == 'fifo' else rows[::-1] + free_rows",),
+    "may_land": ("return launched == now or now > 600",),
     "pieces": ("return chapter_03.pieces_apart(min(prompt_len, 8), chunk_size, budget, num_running)",),
 }
 
@@ -85,6 +91,29 @@ def test_an_answer_for_small_cases_only_is_caught_without_hypothesis(
 ) -> None:
     monkeypatch.setattr(exercise, "deeper", lambda *_: None)
     assert verdict_on(name, *lines).state == "wrong"
+
+
+# ---- worlds ----------------------------------------------------------------------------------------------------------
+
+CROWDED = {
+    "rows that come back": lambda: chapter_02.RowsComeBack(chapter_02.solved, (20, "lifo")),
+    "readers": lambda: chapter_00.WholeRow(chapter_00.solved_keys_of, (4, 7)),
+    "steps": lambda: chapter_04.Steps(chapter_04.filled_right, (8, 5, 2, 0)),
+    "takeovers": lambda: chapter_05.Takeovers(
+        chapter_05.right_reset, chapter_05.right_may_land, chapter_05.Start(8, 4, 7)
+    ),
+}
+
+
+@pytest.mark.parametrize("build", CROWDED.values(), ids=CROWDED)
+def test_the_search_by_numbers_below_64_can_choose_every_move(build: Callable[[], World]) -> None:
+    for seed in range(8):
+        world, choose = build(), Random(seed)
+        for _ in range(25):
+            moves = world.moves()
+            assert len(moves) <= 64
+            if moves:
+                world.play(choose.choice(moves))
 
 
 # ---- pictures --------------------------------------------------------------------------------------------------------
@@ -108,6 +137,22 @@ def test_what_is_read_past_the_length_stands_marked_below_the_table_and_not_on_t
 def test_bytes_that_leave_out_the_padding_row_leave_row_0_unpaid() -> None:
     case = verdict_on("bytes_of_table", "return size * max_context_len * 4").case
     assert marked(case.yours) == {(0, 0), (0, 1), (0, 2)} and marked(case.right) == set()
+
+
+RAISES = "raise KeyError('mine')"
+
+
+@pytest.mark.parametrize("name", ["give_back", "keeps_row", "padded", "fill", "may_land", "reset_on_reuse"])
+def test_what_raises_in_the_pool_is_not_told_as_a_refusal_of_the_pool(name: str) -> None:
+    case = verdict_on(name, RAISES).case
+    assert "KeyError: 'mine'" in case.sentence and "KeyError: 'mine'" in case.yours[-1].text
+    assert all(event.kind != "refuse" for event in case.yours)
+
+
+def test_an_exception_in_what_breaks_a_pool_is_shown_after_what_was_done_before_it() -> None:
+    case = verdict_on("two_in_one_row", "row = pool.alloc_rows(1)", RAISES).case
+    assert [event.kind for event in case.yours] == ["alloc", "note"] and case.num_operations == 1
+    assert "In line 3 of two_in_one_row" in case.yours[-1].text
 
 
 def test_a_request_that_is_turned_away_lacks_the_cells_that_it_has_on_the_right() -> None:

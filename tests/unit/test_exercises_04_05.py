@@ -4,10 +4,12 @@ from itertools import product
 from typing import Any
 
 import pytest
+import torch
 
 from reqpool.exercises import chapter_04, chapter_05
 from reqpool.exercises.catalogue import find
 from reqpool.exercises.exercise import Verdict, examine
+from reqpool.exercises.search import Wrong
 from reqpool.scenarios.experiments import LANDINGS, late
 
 
@@ -66,6 +68,31 @@ def test_a_wrong_letter_is_marked_below_the_table_and_in_its_cell() -> None:
     (_, _, wrong), *_ = told[-1]["texts"]
     assert wrong and (1, wrong[0]) in dict(case.yours[-1].facts)["wrong"]
     assert not any(wrong for event in case.right for _, _, wrong in dict(event.facts).get("texts", ()))
+
+
+@pytest.mark.parametrize("times", [1, 2, 5, 256])
+def test_a_late_step_that_lands_hurts_who_has_the_row_however_often_it_was_handed_out(times: int) -> None:
+    verdict = examine(chapter_05.MAY_LAND, lambda launched, now: now - launched in (0, times))
+    assert "Request b recites `b2··`, but it wrote `b2`" in verdict.sentence
+    assert verdict.case is not None and verdict.case.yours is not None
+    assert [event.kind for event in verdict.case.yours] == ["late_write", "note", "note"]
+
+
+def test_a_view_that_is_made_into_something_else_leaves_the_tensor_as_it_was() -> None:
+    tensor = torch.arange(4)
+    for spoil in (
+        lambda view: view.resize_(1),
+        lambda view: view.resize_(9),
+        lambda view: view.set_(torch.zeros(4, dtype=torch.int64)),
+        lambda view: setattr(view, "data", view.float()),
+        lambda view: setattr(view, "data", view.flip(0)),
+    ):
+        with pytest.raises(Wrong, match=r"^it (has|holds|lies)"), chapter_04.in_place({"it": tensor}) as (view,):
+            spoil(view)
+        assert tensor.tolist() == [0, 1, 2, 3] and tensor.dtype == torch.int64
+    with chapter_04.in_place({"it": tensor}) as (view,):
+        view[1:] = 7
+    assert tensor.tolist() == [0, 7, 7, 7]
 
 
 def test_a_reset_that_forgets_shows_the_late_write_before_it() -> None:

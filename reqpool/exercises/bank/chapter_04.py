@@ -206,7 +206,70 @@ def fill(buffer, values, dummy):
     buffer[: len(values)] = values
     buffer[len(values) :] = dummy
 """,
-        "the graph was captured for 1 entry, always",
+        "the buffer `rows` has 2 entries now, wanted 1 entry, always",
+    ),
+    WrongAnswer(
+        "fill",
+        "the tensor gets other memory, by data",
+        """
+import torch
+
+def fill(buffer, values, dummy):
+    buffer.data = torch.cat([values, torch.full((len(buffer) - len(values),), dummy)])
+""",
+        "the buffer `rows` lies elsewhere in memory now",
+    ),
+    WrongAnswer(
+        "fill",
+        "the tensor gets other memory, by set_",
+        """
+import torch
+
+def fill(buffer, values, dummy):
+    buffer.set_(torch.cat([values, torch.full((len(buffer) - len(values),), dummy)]))
+""",
+        "the buffer `rows` lies elsewhere in memory now",
+    ),
+    WrongAnswer(
+        "fill",
+        "right, and then copied elsewhere",
+        """
+def fill(buffer, values, dummy):
+    buffer[: len(values)] = values
+    buffer[len(values) :] = dummy
+    buffer.data = buffer.clone()
+""",
+        "the buffer `rows` lies elsewhere in memory now",
+    ),
+    WrongAnswer(
+        "fill",
+        "floats",
+        """
+def fill(buffer, values, dummy):
+    buffer[: len(values)] = values
+    buffer[len(values) :] = dummy
+    buffer.data = buffer.float()
+""",
+        "holds numbers of torch.float32 now, wanted torch.int64",
+    ),
+    WrongAnswer(
+        "fill",
+        "the buffer shrinks",
+        """
+def fill(buffer, values, dummy):
+    buffer.resize_(0)
+""",
+        "the buffer `rows` has 0 entries now",
+    ),
+    WrongAnswer(
+        "fill",
+        "three dummies at most",
+        """
+def fill(buffer, values, dummy):
+    buffer[: len(values)] = values
+    buffer[len(values) : len(values) + 3] = dummy
+""",
+        "still says what the step before left there",
     ),
     WrongAnswer(
         "fill",

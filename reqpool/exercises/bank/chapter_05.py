@@ -61,6 +61,51 @@ def may_land(launched, now):
     ),
     WrongAnswer(
         "may_land",
+        "even and odd",
+        """
+def may_land(launched, now):
+    return launched % 2 == now % 2
+""",
+        "has been handed out 2 times since request a's step was launched",
+    ),
+    WrongAnswer(
+        "may_land",
+        "the last two bits",
+        """
+def may_land(launched, now):
+    return launched % 4 == now % 4
+""",
+        "has been handed out 4 times since request a's step was launched",
+    ),
+    WrongAnswer(
+        "may_land",
+        "the last byte",
+        """
+def may_land(launched, now):
+    return launched & 255 == now & 255
+""",
+        "has been handed out 256 times since request a's step was launched",
+    ),
+    WrongAnswer(
+        "may_land",
+        "only the next owner is minded",
+        """
+def may_land(launched, now):
+    return launched == now or now - launched > 1
+""",
+        "has been handed out 2 times since request a's step was launched",
+    ),
+    WrongAnswer(
+        "may_land",
+        "a row that was often handed out is let pass",
+        """
+def may_land(launched, now):
+    return launched == now or now > 3
+""",
+        "`True`, wanted `False`",
+    ),
+    WrongAnswer(
+        "may_land",
         "the same object: true of small numbers only",
         """
 def may_land(launched, now):
@@ -219,6 +264,113 @@ def reset_on_reuse(rows, kept, verified, alloced):
     alloced[rows] = 0
 """,
         "goes on in row 2",
+    ),
+    WrongAnswer(
+        "reset_on_reuse",
+        "one length reset, the other copied from it",
+        """
+def reset_on_reuse(rows, kept, verified, alloced):
+    new = [row for row in rows if row not in kept]
+    verified[new] = 0
+    alloced.copy_(verified)
+""",
+        "alloced length is 2 now, wanted 3",
+    ),
+    WrongAnswer(
+        "reset_on_reuse",
+        "one length reset, the other copied from it, the other way round",
+        """
+def reset_on_reuse(rows, kept, verified, alloced):
+    new = [row for row in rows if row not in kept]
+    alloced[new] = 0
+    verified.copy_(alloced)
+""",
+        "verified length is 3 now, wanted 2",
+    ),
+    WrongAnswer(
+        "reset_on_reuse",
+        "what is alloced is taken for verified in the kept rows",
+        """
+def reset_on_reuse(rows, kept, verified, alloced):
+    for row in rows:
+        if row not in kept:
+            verified[row] = alloced[row] = 0
+        else:
+            verified[row] = alloced[row]
+""",
+        "verified length is 3 now, wanted 2",
+    ),
+    WrongAnswer(
+        "reset_on_reuse",
+        "row 0 gets a length",
+        """
+def reset_on_reuse(rows, kept, verified, alloced):
+    for row in rows:
+        if row not in kept:
+            verified[row] = alloced[row] = 0
+    verified[0] = alloced[0] = 9
+""",
+        "row 0 is the padding row, and not in this batch: its verified length is 9 now, wanted 0",
+    ),
+    WrongAnswer(
+        "reset_on_reuse",
+        "rows that nobody has are raised",
+        """
+def reset_on_reuse(rows, kept, verified, alloced):
+    for row in rows:
+        if row not in kept:
+            verified[row] = alloced[row] = 0
+    for row in range(1, len(verified)):
+        if row not in rows and not verified[row]:
+            alloced[row] = 1
+""",
+        "is free, and not in this batch: its alloced length is 1 now, wanted 0",
+    ),
+    WrongAnswer(
+        "reset_on_reuse",
+        "right, and then copied elsewhere",
+        """
+def reset_on_reuse(rows, kept, verified, alloced):
+    for row in rows:
+        if row not in kept:
+            verified[row] = alloced[row] = 0
+    verified.data = verified.clone()
+    alloced.data = alloced.clone()
+""",
+        "`verified` lies elsewhere in memory now",
+    ),
+    WrongAnswer(
+        "reset_on_reuse",
+        "floats",
+        """
+def reset_on_reuse(rows, kept, verified, alloced):
+    for row in rows:
+        if row not in kept:
+            verified[row] = alloced[row] = 0
+    verified.data = verified.float()
+""",
+        "`verified` holds numbers of torch.float32 now, wanted torch.int32",
+    ),
+    WrongAnswer(
+        "reset_on_reuse",
+        "a tensor shrinks",
+        """
+def reset_on_reuse(rows, kept, verified, alloced):
+    verified.resize_(1)
+""",
+        "`verified` has 1 entry now, wanted 2 entries",
+    ),
+    WrongAnswer(
+        "reset_on_reuse",
+        "a tensor grows",
+        """
+def reset_on_reuse(rows, kept, verified, alloced):
+    for row in rows:
+        if row not in kept:
+            verified[row] = alloced[row] = 0
+    alloced.resize_(40)
+""",
+        "`alloced` has 40 entries now",
     ),
     WrongAnswer(
         "past_the_reset",
