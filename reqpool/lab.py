@@ -5,6 +5,7 @@
     follow         chapter 00: from a request down to its K and V
     come_and_go    chapter 02: pool size, requests, order of reuse
     free_twice     chapter 02: the second free, broken and mended
+    two_halves     chapter 03: what the two fields of the reuse condition say, where results come at once and where late
     in_chunks      chapter 03: a long prompt fills its row chunk by chunk
     freed_between  chapter 03: the same with a row that is given back between the chunks, broken and mended
     waiting_times  chapter 03: chunk size against the time between tokens
@@ -44,6 +45,7 @@ from reqpool.parts import (
 from reqpool.player import Player
 from reqpool.pool import Req, ReqToTokenPool
 from reqpool.scenarios.alloc_free import ORDERS
+from reqpool.scenarios.chunks import asked
 from reqpool.scenarios.dummies import first_cell, first_raise
 from reqpool.scenarios.experiments import (
     LANDINGS,
@@ -295,6 +297,36 @@ def _free_twice_sentence(broken: Trace, mended: Trace) -> str:
 # ---- chapter 03 -----------------------------------------------------------------------------------------------------
 
 RIDS = ("short", "long", "other")
+NUMBER = "padding: 1px 7px; text-align: right"
+
+
+def two_halves() -> widgets.HTML:
+    """What `alloc` sees before the second and the third of three chunks; a 0 is where that half alone would refuse."""
+    groups = "".join(
+        f'<th scope="colgroup" colspan="2" style="{NUMBER}">{head}</th>'
+        for head in ("at the second chunk", "at the third, the last")
+    )
+    left = "".join(
+        f'<th scope="col" rowspan="2" style="{NUMBER}; text-align: left">{head}</th>'
+        for head in ("results come", "committed moves")
+    )
+    names = "".join(f'<th scope="col" style="{NUMBER}">{name}</th>' for name in ("counter", "committed") * 2)
+    rows = "".join(_halves_row(late, moves) for late in (False, True) for moves in ("launch", "result"))
+    caption = "What the two fields say when <code>alloc</code> is asked; <strong>✗ 0</strong>: this half alone refuses"
+    return text_box(
+        f'<div style="overflow-x: auto"><table style="border-collapse: collapse; {TEXT}">'
+        f'<caption style="text-align: left; caption-side: top">{caption}</caption>'
+        f"<thead><tr>{left}{groups}</tr><tr>{names}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _halves_row(late: bool, moves: str) -> str:
+    style, zero = f"{NUMBER}; text-align: left; font-weight: normal", f'<strong style="color: {BAD}">✗ 0</strong>'
+    heads = ("late" if late else "at once", f"at the {moves}")
+    left = "".join(f'<th scope="row" style="{style}">{head}</th>' for head in heads)
+    numbers = [n for one in asked(3, 4, late, moves) for n in (one.inflight_middle_chunks, one.kv_committed_len)]
+    cells = "".join(f'<td style="{NUMBER}">{n or zero}</td>' for n in numbers)
+    return f"<tr>{left}{cells}</tr>"
 
 
 def in_chunks() -> Lab:
@@ -330,31 +362,28 @@ def plan(trace: Trace) -> list[dict[str, int]]:
 def plan_table(trace: Trace, budget: int) -> str:
     """The plan as an HTML table; prompt tokens in bold, because colour alone says nothing."""
     steps, prefilled = plan(trace), _prefill_steps(trace)
-    head = "".join(f'<th scope="col" style="{CELL}">{step}</th>' for step in range(1, len(steps) + 1))
+    head = "".join(f'<th scope="col" style="{NUMBER}">{step}</th>' for step in range(1, len(steps) + 1))
     rows = []
     for rid in RIDS:
         cells = "".join(
             _plan_cell(step.get(rid, 0), (rid, number) in prefilled) for number, step in enumerate(steps, 1)
         )
-        rows.append(f'<tr><th scope="row" style="{CELL}; text-align: left">{rid}</th>{cells}</tr>')
-    sums = "".join(f'<td style="{CELL}">{sum(step.values())}</td>' for step in steps)
-    rows.append(f'<tr><th scope="row" style="{CELL}; text-align: left">used, of {budget}</th>{sums}</tr>')
+        rows.append(f'<tr><th scope="row" style="{NUMBER}; text-align: left">{rid}</th>{cells}</tr>')
+    sums = "".join(f'<td style="{NUMBER}">{sum(step.values())}</td>' for step in steps)
+    rows.append(f'<tr><th scope="row" style="{NUMBER}; text-align: left">used, of {budget}</th>{sums}</tr>')
     caption = "Tokens in each engine step; <strong>bold</strong>: of a prompt, plain: decoded"
     return (
         f'<div style="overflow-x: auto"><table style="border-collapse: collapse; {TEXT}">'
         f'<caption style="text-align: left; white-space: nowrap">{caption}</caption>'
-        f'<thead><tr><th scope="col" style="{CELL}; text-align: left">engine step</th>{head}</tr></thead>'
+        f'<thead><tr><th scope="col" style="{NUMBER}; text-align: left">engine step</th>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
 
 
-CELL = "padding: 1px 7px; text-align: right"
-
-
 def _plan_cell(num_tokens: int, prefill: bool) -> str:
     if not num_tokens:
-        return f'<td style="{CELL}"></td>'
-    return f'<td style="{CELL}">{f"<strong>{num_tokens}</strong>" if prefill else num_tokens}</td>'
+        return f'<td style="{NUMBER}"></td>'
+    return f'<td style="{NUMBER}">{f"<strong>{num_tokens}</strong>" if prefill else num_tokens}</td>'
 
 
 def _prefill_steps(trace: Trace) -> set[tuple[str, int]]:

@@ -239,6 +239,16 @@ def test_each_half_alone_refuses_somewhere_and_both_together_nowhere() -> None:
     }
 
 
+def test_the_table_of_both_halves_marks_the_zeros_and_no_chunk_has_two() -> None:
+    rows = list(ET.fromstring(lab.two_halves().value).iter("tr"))[2:]
+    said = [["".join(cell.itertext()) for cell in row] for row in rows]
+    assert [row[:2] for row in said] == [
+        [come, moves] for come in ("at once", "late") for moves in ("at the launch", "at the result")
+    ]
+    at_once = ["1", "4", "✗ 0", "8"]  # two middle chunks of 4 tokens, each with its result before the next launch
+    assert [row[2:] for row in said] == [at_once, at_once, ["2", "4", "1", "8"], ["2", "✗ 0", "1", "4"]]
+
+
 def test_counter_only_refuses_the_third_of_three_chunks_and_the_real_pool_none() -> None:
     refused, real = chunked_prefill(pool_class=CounterOnly), chunked_prefill()
     assert [(event.step, event.kind) for event in refused][-1] == (2, "refuse")
