@@ -166,7 +166,7 @@ class ReqToTokenPool:
         """Give every request of a batch a row, in batch order; all or nothing.
 
         A request that already holds a row keeps it, lengths and all, if `inflight_middle_chunks > 0` (between two
-        chunks of its prompt) or `kv_committed_len > 0`. Both halves are needed: on the last chunk the counter is 0.
+        chunks of its prompt) or `kv_committed_len > 0`. Both halves are needed.
 
         Returns:
             The rows, or None when too few are free; then nothing has changed.

@@ -4,20 +4,20 @@ from reqpool.questions.written import Prediction, QuizQuestion
 
 PREDICTIONS = {
     "rows_fifo": Prediction(
-        "Four rows, first in, first out. Requests one, two, three take the rows 1, 2, 3. Then two ends, then one "
-        "ends. The next batch has two requests, x and y. Which rows do they get?",
+        "Four rows, first in, first out. Requests p, q and r take the rows 1, 2 and 3. Then q ends, and then p. The "
+        "next batch has two requests, x and y. Which rows do they get?",
         choices={(1, 2): "[1, 2]", (2, 1): "[2, 1]", (4, 1): "[4, 1]", (4, 2): "[4, 2]"},
         why="Row 4 was free all the time, then 2 came behind it, then 1: the free rows are 4, 2, 1, and the batch "
         "takes from the front.",
-        seen="One step back the free rows on top read 4, 2, 1. Now only row 1 is left of them: what came back last "
-        "waits longest.",
+        seen="At step 3 the free rows on top read 4, 2, 1. Step forward: x and y get the first two of them, and row 1 "
+        "is left. What came back last waits longest.",
     ),
     "rows_lifo": Prediction(
         'A pool with `reuse="lifo"`, and exactly the same calls. Which rows do x and y get now?',
         choices={(2, 1): "[2, 1]", (1, 2): "[1, 2]", (4, 2): "[4, 2]", (4, 1): "[4, 1]"},
         why="What was freed last goes first: the free rows are 1, 2, 4.",
-        seen="One step back the free rows on top read 1, 2, 4: each row that came back went to the front. Now row 4 "
-        "is left, which nobody has had yet.",
+        seen="At step 3 the free rows on top read 1, 2, 4: each row that came back went to the front. Step forward: "
+        "row 4 is left, which nobody has had yet.",
     ),
 }
 

@@ -9,8 +9,8 @@ PREDICTIONS = {
         choices={0: "0", 1: "1", 2: "2", 3: "3"},
         why="The last chunk is no middle chunk, so it does not count; and the results of the other two are there. "
         "The counter alone would say that there is nothing to continue.",
-        seen="Step back to 13: the sentence says that `inflight_middle_chunks` is 0 and `kv_committed_len` is 8. In "
-        "step 14 request a keeps row 1 all the same, and in step 15 its last two tokens go to the positions 8 and 9.",
+        seen="At step 13 the sentence says that `inflight_middle_chunks` is 0 and `kv_committed_len` is 8. Step "
+        "forward: in step 14 request a keeps row 1 all the same, and in step 15 its last two tokens go to positions 8 and 9.",
     ),
     "counter_only": Prediction(
         "The same prompt, the same three chunks, on a `CounterOnly` pool. What happens?",
@@ -21,10 +21,10 @@ PREDICTIONS = {
             (): "nothing raises",
         },
         why="Two chunks pass, since the counter is 1 when the second one asks, and the first takes a new row. At the "
-        "third it is 0, and 8 tokens are in the row: all this work is refused at the last step. That is sglang-jax "
+        "third it is 0, and 8 tokens are in the row: all this work is refused at the last chunk. That is sglang-jax "
         "pull 998.",
         seen="The last event is a refusal. `kv_committed_len` is 8, as the step before says, and 8 positions of row "
-        "1 are verified. The real pool keeps the row here.",
+        "1 are verified. `ReqToTokenPool` keeps the row here.",
     ),
 }
 
@@ -57,12 +57,12 @@ QUIZ = (
         "from chunk size 256 to 64. What happens?",
         right="nobody waits less, and the long prompt waits longer",
         choices={
-            "the running requests get their tokens four times as fast": "No: a step takes 6 ms with 256 + 8 tokens, "
-            "and 6 ms with 64 + 8.",
-            "the long prompt has its first token earlier": "No: it needs four times as many steps, and each takes 6 "
-            "ms as before.",
-            "nobody waits less, and the long prompt waits longer": "Yes: up to 300 tokens a step takes 6 ms, so "
-            "smaller chunks make no step shorter, and there are four times as many.",
+            "the running requests get their tokens four times as fast": "No: an engine step takes 6 ms with 256 + 8 "
+            "tokens, and 6 ms with 64 + 8.",
+            "the long prompt has its first token earlier": "No: it needs four times as many engine steps, and each "
+            "takes 6 ms as before.",
+            "nobody waits less, and the long prompt waits longer": "Yes: up to 300 tokens an engine step takes 6 ms, "
+            "so smaller chunks make none shorter, and there are four times as many.",
         },
     ),
 )
