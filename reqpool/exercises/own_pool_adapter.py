@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from reqpool.pool import ReqToTokenPool
 
 TENSORS = ("req_to_token", "verified_lens", "alloced_lens")
 BUILT_IN = (list, tuple, set, frozenset, dict, range)
+MOST_ROWS = 1000  # that are looked at: `itertools.count()` has no end
 
 
 class OwnPool(ReqToTokenPool):
@@ -164,7 +166,7 @@ def rows_in(container: Any) -> list[int]:
     elif isinstance(container, str) or not isinstance(container, Iterable):
         raise TypeError("that is not a container of rows")
     else:
-        items = list(container) if type(container) in BUILT_IN else guard.call(list, container)
+        items = list(container) if type(container) in BUILT_IN else guard.call(list, islice(container, MOST_ROWS))
     if items and all(type(each) is bool for each in items):
         return [row for row, is_free in enumerate(items) if is_free]
     rows = [row_number(item) for item in items]

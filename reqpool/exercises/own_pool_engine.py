@@ -17,7 +17,7 @@ from reqpool.exercises import guard
 from reqpool.exercises.exercise import Case, Verdict
 from reqpool.exercises.guard import NotAttempted, Raised, Stopped
 from reqpool.exercises.own_pool_adapter import OwnPool, row_number
-from reqpool.exercises.own_pool_table import free_slots_of, need_table
+from reqpool.exercises.own_pool_table import free_slots_of, need_shapes, need_table
 from reqpool.exercises.own_pool_words import shown
 from reqpool.exercises.search import Wrong, as_wrong
 from reqpool.scenarios.experiments import wrong_letters
@@ -148,14 +148,22 @@ class ServingPool(OwnPool):
         for req in reqs if result is not None else ():
             if row_number(req.req_pool_idx) is None:
                 is_now = shown(req.req_pool_idx)
-                raise Unfit(f"alloc left {req.rid}.req_pool_idx at {is_now}, wanted the number of its row")
+                raise Unfit(f"alloc left {req.rid}.req_pool_idx at {is_now}, wanted the number of its row.")
+        self._need_tensors("alloc")
         return result
 
     def free(self, req: Any) -> None:
         super().free(req)
         if req.req_pool_idx is not None:
             is_now = shown(req.req_pool_idx)
-            raise Unfit(f"free({req.rid}) left {req.rid}.req_pool_idx at {is_now}, wanted None")
+            raise Unfit(f"free({req.rid}) left {req.rid}.req_pool_idx at {is_now}, wanted None.")
+        self._need_tensors("free")
+
+    def _need_tensors(self, doing: str) -> None:
+        try:
+            need_shapes(self.own, len(self.generation), self.max_context_len, doing)
+        except Wrong as wrong:
+            raise Unfit(wrong.sentence.replace("`", "")) from wrong
 
 
 def _first_up(said: str) -> str:
@@ -171,7 +179,7 @@ def _why_stopped(pool: OwnPool, engine: Engine, error: BaseException) -> str:
             f"{where}: `alloc` returned None, though who has begun needs no new row, and for the others there was one"
         )
     if isinstance(error, Unfit):
-        return f"{where}: {error}."
+        return f"{where}: {error}"
     why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return (
         f"{where}, as something that your pool gave does not fit: {why}. `check(MyPool, step=8)` says which law it is."

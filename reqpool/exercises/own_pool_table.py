@@ -78,7 +78,7 @@ def _axes(ndim: int) -> str:
 
 def need_shapes(own: Any, num_rows: int, width: int, doing: str) -> None:
     """The table and the lengths are int32 tensors that fit each other. Cheap: it is asked after every operation."""
-    table, *lengths = (look(own, "req_to_token"), *(needed(own, name) for name in LENGTHS))
+    table, *lengths = (needed(own, name) for name in ("req_to_token", *LENGTHS))
     if not (isinstance(table, Tensor) and table.dtype == torch.int32 and table.shape == (num_rows, width)):
         _need_int32("req_to_token", table, 2, f"the pool after {doing}")
         raise Wrong(

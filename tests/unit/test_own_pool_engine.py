@@ -103,6 +103,12 @@ def test_a_row_that_is_no_number_is_said_where_it_is_given() -> None:
     )
 
 
+def test_a_tensor_that_changes_its_kind_is_said_where_it_happens() -> None:
+    cell = TEXTS[-1].cell.replace("    self.alloced_lens[row] = 0\n    req.", "    self.alloced_lens = 0.0\n    req.")
+    verdict = serve(written([cell]))
+    assert "in its step 3: alloced_lens of the pool after free is a float" in verdict.sentence
+
+
 def test_an_exception_that_cannot_be_printed_is_named() -> None:
     body = "    class Odd(Exception):\n        def __str__(self):\n            raise ValueError\n    raise Odd\n"
     verdict = serve(finished("free", body))

@@ -139,6 +139,14 @@ STEP_1 = (
     ),
     edited(
         1,
+        "without_end",
+        "an iterator without an end",
+        "row 1 is in `free_slots`",
+        ("@part_of", "import itertools\n\n\n@part_of"),
+        ("list(range(size))", "itertools.count()"),
+    ),
+    edited(
+        1,
         "hung_on_the_class",
         "made in __init__, and kept in the class",
         "two pools share one `free_slots`",
