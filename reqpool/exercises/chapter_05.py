@@ -65,6 +65,7 @@ class Running(Req):
     launched: int = 0  # the row's generation at its last step
     handed: int = 0  # the same number, from the books
     text: str = ""  # what it wrote so far
+    reserved: int = 0  # slots beyond that
 
 
 class Start(NamedTuple):
@@ -72,7 +73,7 @@ class Start(NamedTuple):
     running: int  # requests that run already
     generation: int = 0  # how often every row was handed out before
     since: int = 0  # or that have ended, each with a step under way; so often were the rows handed out since
-    ahead: int = 0  # slots that a request reserves beyond those that it writes
+    ahead: int = 0  # slots that requests reserve beyond those that they write; one more request has only reserved
 
 
 class Takeovers:
@@ -93,6 +94,8 @@ class Takeovers:
         self.gone: list[Running] = []  # ended, with a step under way
         self.num_came = self.num_pieces = 0
         self.come(start.running)
+        if self.ahead:
+            self.reserve_only()
         if start.since:
             for one in [*self.running]:
                 self.end(one)
@@ -103,6 +106,22 @@ class Takeovers:
     def come(self, num: int) -> None:
         for _ in range(num):
             self.step(["new"])
+
+    def reserve_only(self) -> None:
+        """A request gets its row and its slots ahead; its first step is launched, and has written nothing."""
+        one = self.came()
+        (one.row,) = self.pool.alloc([one]) or []  # there is room in every start
+        self.num_handed[one.row] += 1
+        one.launched, one.handed = int(self.pool.generation[one.row]), self.num_handed[one.row]
+        self.reserve(one, 0)
+        self.running.append(one)
+
+    def reserve(self, one: Running, num: int) -> None:
+        """Slots for so many tokens, and those ahead, where it has none yet."""
+        slots = self.letters.take(num + self.ahead - one.reserved)
+        self.letters.write(slots, chr(0) * len(slots))  # nobody's K and V yet
+        self.pool.append(one, slots)
+        one.reserved = self.ahead
 
     def handed_out(self, times: int) -> None:
         """So often was every row taken and given back; nothing else is left of that."""
@@ -141,7 +160,7 @@ class Takeovers:
 
     def step(self, who: Sequence[str]) -> None:
         batch = [self.came() if rid == "new" else next(one for one in self.running if one.rid == rid) for rid in who]
-        begins = [one for one in batch if not one.text]
+        begins = [one for one in batch if not one.row]
         rows = self.pool.alloc(batch) or []  # by the books there is room
         if self.pool.error:
             raise self.pool.error
@@ -176,7 +195,7 @@ class Takeovers:
         """Of every row: whose it is, and its lengths."""
         for one in (*begins, *(one for one in self.running if one not in begins)):
             length = len(one.text)
-            yield one.row, self.whose(one, batch, begins), (length, length + self.ahead * bool(length))
+            yield one.row, self.whose(one, batch, begins), (length, length + one.reserved)
         taken = {one.row for one in self.running}
         for row, lengths in enumerate(self.others):
             if row not in taken:
@@ -196,9 +215,7 @@ class Takeovers:
         """The schedule lane reserves cells; the forward lane writes K and V where the verified length says."""
         odd: tuple[str, int] | None = None
         for one in batch:
-            slots = self.letters.take(CHUNK + self.ahead * (not one.text))
-            self.letters.write(slots, chr(0) * len(slots))  # nobody's K and V yet
-            self.pool.append(one, slots)
+            self.reserve(one, CHUNK)
             self.num_pieces += 1
             piece = f"{one.rid}{self.num_pieces % 10}"  # no two pieces in one place are alike
             one.text += piece
@@ -286,7 +303,7 @@ def right_may_land(launched: int, now: int) -> bool:
 
 STARTS = [Start(1, 1), Start(2, 1), Start(2, 2)]
 LONG_AGO = [Start(1, 1, generation, since) for generation in (0, 1000) for since in (1, 2, 3, 4, 5, 8, 60, 256, 1000)]
-AHEAD = [Start(2, 1, ahead=1), Start(3, 2, ahead=1)]
+AHEAD = [Start(3, 1, ahead=1), Start(4, 2, ahead=1)]
 LARGER = [Start(2, 1, 1000), Start(3, 2), Start(8, 4, 7), Start(8, 4, 7, ahead=1)]
 
 # ---- A: may the write land? ------------------------------------------------------------------------------------------

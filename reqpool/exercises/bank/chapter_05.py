@@ -302,6 +302,18 @@ def reset_on_reuse(rows, kept, verified, alloced):
     ),
     WrongAnswer(
         "reset_on_reuse",
+        "nothing verified is taken for nobody's",
+        """
+def reset_on_reuse(rows, kept, verified, alloced):
+    for row in rows:
+        if row not in kept:
+            verified[row] = 0
+    alloced[verified == 0] = 0
+""",
+        "is not in this batch, and holds row 2: its alloced length is 0 now, wanted 1",
+    ),
+    WrongAnswer(
+        "reset_on_reuse",
         "row 0 gets a length",
         """
 def reset_on_reuse(rows, kept, verified, alloced):
