@@ -314,8 +314,8 @@ HURT_BY_THE_BUDGET = Exercise(
 def hurt_by_the_budget():
     return 12, 4, 6
 """,
-    praise="In the step of the last piece, long and short leave 1 or 2 tokens: the prompt of other is cut by the "
-    "budget, though it is no longer than a chunk.",
+    praise="The step of the last piece has 1 or 2 tokens left for other: its prompt is cut by the budget, though it is "
+    "no longer than a chunk.",
 )
 
 EXERCISES = (KEEPS_ROW, PIECES, HURT_BY_THE_BUDGET)

@@ -14,6 +14,7 @@ from reqpool.exercises.bank import written
 from reqpool.exercises.catalogue import find
 from reqpool.exercises.exercise import Verdict, examine
 from reqpool.exercises.search import World
+from reqpool.scenarios.experiments import chunks
 from reqpool.serving import Engine, Request
 from reqpool.trace import Trace
 
@@ -180,6 +181,15 @@ def test_the_picture_of_a_budget_ends_where_it_is_decided_whom_it_hurts(answer: 
         assert texts(case.right)["short"][1] == () and marked(case.yours)
     else:
         assert min(wrong_at) == case.num_operations and texts(case.yours)["other"] == ("k", ())
+
+
+@pytest.mark.parametrize("answer", [(12, 4, 6), (3, 3, 3), (20, 8, 3), (9, 3, 5)])
+def test_what_the_praise_says_of_the_budget_is_so(answer: tuple[int, int, int]) -> None:
+    assert verdict_on("hurt_by_the_budget", f"return {answer}").state == "right"
+    cells = [event for event in chunks(*answer, freed_between=True).trace if event.kind == "append"]
+    first = next(event for event in cells if event.rid == "other")
+    last_of_the_prompt = [event for event in cells if event.rid == "long" and event.step == first.step]
+    assert len(first.change.cells) in (1, 2) and last_of_the_prompt
 
 
 def test_a_piece_too_long_is_marked_from_where_it_should_have_ended() -> None:
