@@ -176,6 +176,7 @@ GIVE_BACK = Exercise(
         solved,
         [(size, reuse) for size in (1, 2, 3, 4, 7, 20) for reuse in ("fifo", "lifo")],
         depth=3,
+        larger=[(40, "fifo"), (40, "lifo")],
     ),
     hints=(
         "fifo: they go to the end, first given first.",

@@ -97,7 +97,7 @@ def test_an_answer_for_small_cases_only_is_caught_without_hypothesis(
 # ---- worlds ----------------------------------------------------------------------------------------------------------
 
 CROWDED = {
-    "rows that come back": lambda: chapter_02.RowsComeBack(chapter_02.solved, (20, "lifo")),
+    "rows that come back": lambda: chapter_02.RowsComeBack(chapter_02.solved, (40, "lifo")),
     "readers": lambda: chapter_00.WholeRow(chapter_00.solved_keys_of, (4, 7)),
     "steps": lambda: chapter_04.Steps(chapter_04.filled_right, (8, 5, 2, 0)),
     "takeovers": lambda: chapter_05.Takeovers(
