@@ -121,6 +121,8 @@ player(story, step=4)
 # %% [markdown]
 # ## Worked example: down to K and V
 #
+# Some of these cells change the pool, so run them in order; to repeat one, start again at step 1.
+#
 # **Step 1. A request arrives.** It has an id, and no row yet.
 
 # %%
@@ -160,14 +162,14 @@ k, v = kv_cache()
 k[slot], v[slot]
 
 # %% [markdown]
-# **Step 6. All tokens of the request**, in the order of their positions. This gathering is what attention does, at every step, for every request of the batch.
+# **Step 6. All tokens of the request**, in the order of their positions. This gathering is what attention does for every token that is computed, for every request of the batch.
 
 # %%
 length = pool.alloced_lens[a.req_pool_idx]
 k[pool.read(a)[:length]]
 
 # %% [markdown]
-# The code behind steps 2 and 3 is short. Here is `append`: it writes cells, and moves the row's length.
+# The code behind steps 2 and 3 is short. Here is `append`: it writes cells, and moves the row's length (`alloced_lens_cpu` is a copy of the lengths that can be read without waiting for a GPU).
 
 # %%
 from reqpool.notebook import source
@@ -226,14 +228,15 @@ refused = story[4]
 assert refused.kind == "refuse" and not refused.change
 assert not any(any(story.snapshot(k).verified) for k in range(len(story) + 1))
 assert story.snapshot(6).alloced[1] == 0 and story.snapshot(6).table[1].any()
-story.snapshot(6).free, story[6].rows
+print("free rows at step 6:", *story.snapshot(6).free)
+print("handed out in step 7:", *story[6].rows)
 
 # %% [markdown]
 # ### Three more stories: what this course is about
 #
 # Play each once. You need not understand everything yet; each has its chapter.
 #
-# **Chunked prefill** (chapter 03). A prompt of ten tokens is computed in pieces of four. Request a keeps its row between the pieces, while request b comes and goes.
+# **Chunked prefill** (chapter 03). A prompt of ten tokens is computed in parts of at most four, called chunks. Request a keeps its row between its chunks, while request b comes and goes.
 
 # %%
 from reqpool.scenarios import chunked_prefill
@@ -259,7 +262,7 @@ show(late_write())
 # %% [markdown]
 # ## Change it
 #
-# Two requests; each decodes one token per step, so their slots lie between each other's. Move the sliders, then follow one token down to its K and V.
+# Two requests; they decode one token each in turn, so their slots lie between each other's. Move the sliders, then follow one token down to its K and V.
 
 # %%
 from reqpool.lab import follow
@@ -297,7 +300,7 @@ broken[6].text
 # %%
 last = broken.snapshot(len(broken))
 of_a, of_b = (set(last.table[row, : last.alloced[row]].tolist()) for row in (1, 2))
-of_a & of_b
+print("slots that both name:", *(of_a & of_b))
 
 # %% [markdown]
 # ## Build it

@@ -101,6 +101,8 @@ figure("table.svg")
 # %% [markdown]
 # ## Worked example: one table, read aloud
 #
+# Some of these cells change the pool, so run them in order; to repeat one, start again at step 1.
+#
 # **Step 1. Make it.** Room for 4 requests, 8 tokens each.
 
 # %%
@@ -121,7 +123,7 @@ pool.req_to_token.dtype, pool.req_to_token.element_size()
 # **Step 3. What it costs**, in bytes: rows × positions × 4.
 
 # %%
-(pool.size + 1) * pool.max_context_len * 4, pool.req_to_token.nbytes
+print("computed", (pool.size + 1) * pool.max_context_len * 4, "measured", pool.req_to_token.nbytes)
 
 # %% [markdown]
 # **Step 4. Fill a row.** Five tokens of request a.
@@ -137,10 +139,11 @@ pool.read(a)
 
 # %%
 pool.verify([a.req_pool_idx], 4)
-pool.alloced_lens.tolist(), pool.verified_lens.tolist()
+print("alloced ", pool.alloced_lens.tolist())
+print("verified", pool.verified_lens.tolist())
 
 # %% [markdown]
-# Row 1 has 5 reserved and 4 known good: the fifth token is under way. Where this is laid out in the code:
+# Row 1 has 5 reserved and 4 known good: the fifth token is under way. Where this is laid out in the code: the lines with `torch.zeros` make the table and the lengths. Skip the others, which are checks and options.
 
 # %%
 from reqpool.notebook import source
@@ -197,8 +200,9 @@ show(story)
 # </details>
 
 # %%
-assert story.changed(4) == ()
-story[3].change.lengths
+assert story.changed(4) == () and story.snapshot(3).alloced[1] == 5
+print("cells changed in step 4:", len(story.changed(4)))
+print("alloced length of row 1 before and after:", story.snapshot(3).alloced[1], story.snapshot(4).alloced[1])
 
 # %% [markdown]
 # ## Change it
@@ -218,9 +222,9 @@ table_cost(size=256, max_context_len=4096)
 # %%
 rows, positions = 2_048 + 1, 10_485_760 + 4
 num_bytes = rows * positions * 4
-num_bytes, f"{num_bytes / 2**30:.2f} GiB"
+print(f"{num_bytes:,} bytes are {num_bytes / 2**30:.2f} GiB")
 
-# %%
+# %% jupyter={"source_hidden": true}
 assert f"{num_bytes / 2**30:.2f}" == "80.04"  # what the message says, to the digit
 
 # %% [markdown]
@@ -248,7 +252,7 @@ f"{live / cells:.2%} of the cells are live"
 # And there is a second trap. A kernel that finds a cell by one flat number, row × width + position, needs more than int32 for it:
 
 # %%
-rows * positions > 2**31 - 1, rows * positions / 2**31
+print(f"{rows * positions:,} cells are {rows * positions / 2**31:.1f} times what int32 reaches")
 
 # %% [markdown]
 # In vLLM just such a product, 598 × 3,600,000, came out negative ([vllm-project/vllm pull 16806](https://github.com/vllm-project/vllm/pull/16806), merged; looked up in autumn 2026):
@@ -278,7 +282,8 @@ from reqpool.scenarios.cells import cells_that_are_not_zero
 source(cells_that_are_not_zero)
 
 # %%
-broken[2].text, broken[6].text
+print("step 3:", broken[2].text)
+print("step 7:", broken[6].text)
 
 # %% [markdown]
 # ## Build it

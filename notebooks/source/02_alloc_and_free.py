@@ -86,7 +86,7 @@ setup()
 # In mini-sglang a request can be aborted while its forward step is still under way. Its row is then freed at the abort, and **once more** when the result arrives and says *finished*; a row that is free twice can be handed to two requests.
 # ([sgl-project/mini-sglang pull 111](https://github.com/sgl-project/mini-sglang/pull/111), opened 2026-03-25, still open when looked up in autumn 2026.)
 #
-# Taking and giving back looks like the easy part. This chapter plays it step by step, and then does just that to it.
+# Taking and giving back looks like the easy part. This chapter plays it step by step, and in the end it gives a row back twice, as happened there.
 
 # %% [markdown]
 # ## The picture
@@ -101,9 +101,18 @@ player(alloc_and_free(), step=6)
 
 # %% [markdown]
 # Request a has just ended. Its row 1 is the last of the free rows, its lengths are zero, and its cells still hold the old slots.
+#
+# **Four rules** keep a pool right, and each of them has been broken in a real engine:
+#
+# 1. Table row 0 is never handed out (chapter 04).
+# 2. A batch gets all its rows or none (this chapter).
+# 3. A request that has begun keeps its row (chapter 03).
+# 4. The lengths of a row are reset when it is handed out again (chapter 05).
 
 # %% [markdown]
 # ## Worked example: three rows, four requests
+#
+# Each cell changes the pool, so run them in order; to repeat one, start again at step 1. (These steps are the example's. Elsewhere in the text a step with a number is the player's.)
 #
 # **Step 1. A batch takes rows**, in its own order.
 
@@ -125,12 +134,12 @@ pool.free_slots
 
 # %%
 answer = pool.alloc([c, d])
-answer, pool.available_size(), c.req_pool_idx
+print("answer", answer, "free rows", pool.available_size(), "row of c", c.req_pool_idx)
 
 # %% [markdown]
-# **Step 4. Why nothing at all?** If c had got the last row and d none, c would hold a row that no batch runs: nobody would give it back. *All or nothing* is the second of the pool's four rules.
+# **Step 4. Why nothing at all?** If c had got the last row and d none, c would hold a row that no batch runs: nobody would give it back. That is rule 2, *all or nothing*.
 
-# %%
+# %% jupyter={"source_hidden": true}
 assert answer is None and c.req_pool_idx is None and list(pool.free_slots) == [3]
 
 # %% [markdown]
@@ -139,7 +148,8 @@ assert answer is None and c.req_pool_idx is None and list(pool.free_slots) == [3
 # %%
 pool.append(a, [11, 12, 13])
 pool.free(a)
-pool.free_slots, pool.req_to_token[1], pool.alloced_lens[1]
+print("free rows", list(pool.free_slots))
+print("row 1: cells", pool.req_to_token[1].tolist(), "alloced length", int(pool.alloced_lens[1]))
 
 # %% [markdown]
 # **Step 6. Now it works.** Row 3 has been free longest, so it goes first.
@@ -173,7 +183,7 @@ pool.free_rows(rows)
 pool.free_slots
 
 # %% [markdown]
-# The code. Read `_take` last: it is where rows leave the free ones, at the front; each costs one `popleft`, however many rows the pool has. The lines about `_keeps_row` and chunks are chapter 03.
+# The code. Read `_take` last: it is where rows leave the free ones, at the front; each costs one `popleft`, however many rows the pool has. The lines about `_keeps_row` and chunks are chapter 03; skip `generation`, `_ones` and `_reset_on_reuse`, which are chapter 05.
 
 # %%
 from reqpool.notebook import source
@@ -195,23 +205,23 @@ except ValueError as error:
 # %% [markdown]
 # ## Predict
 #
-# This will run, and its result is not shown yet:
+# This runs without showing its result:
 
 # %%
 from reqpool import record
 
 quiet = ReqToTokenPool(size=4, max_context_len=6, device="cpu")
 with record(quiet) as trace:
-    one, two, three = reqs = [Req("one"), Req("two"), Req("three")]
+    p, q, r = reqs = [Req("p"), Req("q"), Req("r")]
     quiet.alloc(reqs)
-    quiet.free(two)
-    quiet.free(one)
+    quiet.free(q)
+    quiet.free(p)
     rows = quiet.alloc([Req("x"), Req("y")])
 
 # %% jupyter={"source_hidden": true}
 from reqpool.notebook import predict
 
-predict("rows_fifo", outcome=rows, reveal=trace)
+predict("rows_fifo", outcome=rows, reveal=trace, at=3)
 
 # %% [markdown]
 # **The same, last in, first out.**
@@ -219,14 +229,14 @@ predict("rows_fifo", outcome=rows, reveal=trace)
 # %%
 stack = ReqToTokenPool(size=4, max_context_len=6, device="cpu", reuse="lifo")
 with record(stack) as trace_lifo:
-    one, two, three = reqs = [Req("one"), Req("two"), Req("three")]
+    p, q, r = reqs = [Req("p"), Req("q"), Req("r")]
     stack.alloc(reqs)
-    stack.free(two)
-    stack.free(one)
+    stack.free(q)
+    stack.free(p)
     rows_lifo = stack.alloc([Req("x"), Req("y")])
 
 # %% jupyter={"source_hidden": true}
-predict("rows_lifo", outcome=rows_lifo, reveal=trace_lifo)
+predict("rows_lifo", outcome=rows_lifo, reveal=trace_lifo, at=3)
 
 # %% [markdown]
 # ## Play
@@ -254,7 +264,8 @@ show(fifo)
 
 # %%
 assert fifo.snapshot(5).free == fifo.snapshot(4).free and not fifo[4].change
-fifo.snapshot(9).table[1].tolist(), fifo.snapshot(9).alloced[1]
+at_9 = fifo.snapshot(9)
+print(f"step 9, row 1: cells {at_9.table[1].tolist()}, alloced length {at_9.alloced[1]}")
 
 # %% [markdown]
 # Now compare the orders: the same calls on a pool of each kind. At step 6 the same two rows are free, in the opposite order. So at step 7 both pools hand out rows 3 and 1, swapped between c and d, and no row is free until b ends at step 10.
@@ -265,16 +276,17 @@ from reqpool.lab import side_by_side
 lifo = alloc_and_free("lifo")
 side_by_side(fifo, lifo, ("fifo: longest free first", "lifo: freed last, first out"))
 
-# %%
+# %% jupyter={"source_hidden": true}
 free_at = [(fifo.snapshot(k).free, lifo.snapshot(k).free) for k in range(len(fifo) + 1)]
 assert free_at[6] == ((3, 1), (1, 3)) and all(ours == theirs for ours, theirs in free_at[:6] + free_at[7:11])
 assert free_at[7] == free_at[9] == ((), ()) and free_at[10] == ((2,), (2,))
-fifo[6].rids, fifo[6].rows, lifo[6].rows  # the batch of step 7, and its rows in both
+for name, story in (("fifo", fifo), ("lifo", lifo)):
+    print(f"{name}, step 7: c gets row {story[6].rows[0]}, d gets row {story[6].rows[1]}")
 
 # %% [markdown]
 # ## Change it
 #
-# Requests arrive one by one; two tokens each. Those that got a row end, in the order that you choose; then those that had to wait try again. Make the pool run out.
+# Requests arrive one by one; two tokens each. Those that got a row end, in the order that you choose; then those that had to wait try again. Where nobody had to wait, one more request comes. Make the pool run out.
 
 # %%
 from reqpool.lab import come_and_go
@@ -284,8 +296,8 @@ come_and_go()
 # %% [markdown]
 # *Try:*
 #
-# - More requests than rows: how many get `None`?
-# - The same with *lifo*: compare the two lists in the sentence.
+# - More requests than rows: how many get `None`? And more than twice as many: who still waits in the end?
+# - The same with *lifo*: compare the two lists of rows in the sentence.
 # - As many requests as rows, or more. *newest first* with *fifo*, and *oldest first* with *lifo*: why are the rows that come next the same?
 #
 # <details><summary>An answer to the third</summary>
@@ -298,12 +310,13 @@ from reqpool import scenarios
 turned = [scenarios.come_and_go(3, 5, *order) for order in (("fifo", "newest first"), ("lifo", "oldest first"))]
 handed_out = [[event.rows[0] for event in trace if event.kind == "alloc" and event.step == 2] for trace in turned]
 assert handed_out[0] == handed_out[1]
-handed_out
+print("newest first with fifo, then the rows", handed_out[0])
+print("oldest first with lifo, then the rows", handed_out[1])
 
 # %% [markdown]
 # ## Break it
 #
-# The incident. The row is held *by count* here, as in step 8 above: the pool knows that it is out, but not whose it is, and no request object remembers that it was given back. Broken: a pool that takes back whatever it is told. Mended: the real one. Both players move together.
+# The incident. The row is held *by count* here, as in step 8 of the worked example: the pool knows that it is out, but not whose it is, and no request object remembers that it was given back. Broken: a pool that takes back whatever it is told. Mended: `ReqToTokenPool`, the pool of this course. Both players move together.
 
 # %%
 from reqpool.lab import free_twice
@@ -326,7 +339,9 @@ source(FreedTwice, ReqToTokenPool._refuse_to_free)
 # %%
 broken, mended = scenarios.free_twice(FreedTwice), scenarios.free_twice()
 assert (broken[5].kind, mended[5].kind) == ("free", "refuse")
-broken[13].text, mended[13].text
+for name, story in (("broken", broken), ("mended", mended)):
+    print(f"{name}, step 6: {story[5].text or 'row 1 is given back'}")
+    print(f"{name}, step 14: {story[13].text}")
 
 # %% [markdown]
 # The law behind it: every row of 1..size is free or handed out, exactly once. `check()` counts.
@@ -355,8 +370,11 @@ with record(half) as lost:
 
 show(lost)
 
+# %% [markdown]
+# Three rows, two owners, and none free. What does it:
+
 # %%
-assert lost.snapshot(2).free == () and len(lost.snapshot(2).owners) == 2  # three rows, two owners, none free
+assert lost.snapshot(2).free == () and len(lost.snapshot(2).owners) == 2
 source(NotAllOrNothing)
 
 # %% [markdown]
@@ -443,4 +461,4 @@ from reqpool.notebook import figure
 figure("alloc_free.gif")
 
 # %% [markdown]
-# Words: [the glossary](glossary.md). **Next:** [03 · Chunked prefill](03_chunked_prefill.ipynb): a long prompt keeps its row between its pieces.
+# Words: [the glossary](glossary.md). **Next:** [03 · Chunked prefill](03_chunked_prefill.ipynb): a long prompt comes in chunks and keeps its row between them.

@@ -3,9 +3,9 @@
 #
 # **You will be able to**
 #
-# - lay out the pieces of a prompt, and say which cells of which row each of them fills,
+# - lay out the chunks of a prompt, and say which cells of which row each of them fills,
 # - explain why the rule for keeping a row has two halves,
-# - read in a recited text that a row was given back between two pieces.
+# - read in a recited text that a row was given back between two chunks.
 #
 # **About 30 minutes.** You need chapters [00](00_start_here.ipynb) and [02](02_alloc_and_free.ipynb): row, position, slot; alloc and free.
 
@@ -83,16 +83,16 @@ setup()
 # %% [markdown]
 # ## Why anybody should care
 #
-# In SGLang a long prompt used to give its row back after every piece, and took a row again for the next. When rows were scarce, another request of the same batch got that row and wrote its slots there, while the forward step of the piece before was still reading it.
+# An engine computes a long prompt in parts, called *chunks*. In SGLang such a prompt used to give its row back after every chunk, and took a row again for the next. When rows were scarce, another request of the same batch got that row and wrote its slots there, while the forward step of the chunk before was still reading it.
 # ([sgl-project/sglang pull 17850](https://github.com/sgl-project/sglang/pull/17850), merged, 2026-02-02.)
 #
-# So the row is kept. But who may keep one? sglang-jax asked for a counter alone, and failed with an `AssertionError` at the *last* piece of prompts in hybrid models.
-# ([sgl-project/sglang-jax pull 998](https://github.com/sgl-project/sglang-jax/pull/998), opened 2026-04-28, merged.) You will take out each of the two safeguards.
+# So the row is kept. But who may keep one? The condition in SGLang has two halves. sglang-jax asked for one of them alone, a counter, and prompts that came in chunks failed with an `AssertionError`.
+# ([sgl-project/sglang-jax pull 998](https://github.com/sgl-project/sglang-jax/pull/998), opened 2026-04-28, merged. It was seen in *hybrid* models: those in which some layers keep one state for the whole request in place of K and V of each token.) You will take out each of the two safeguards, and predict where it hurts.
 
 # %% [markdown]
 # ## The picture
 #
-# **A long prompt is computed in pieces, one in a step. All of them stand in one row, each behind the one before; the verified length says how far the forward step has come.**
+# **A long prompt is computed in chunks, one in an engine step. All of them stand in one row, each behind the one before; the verified length says how far the computing has come.**
 
 # %%
 from reqpool.notebook import player
@@ -101,14 +101,31 @@ from reqpool.scenarios import chunked_prefill
 player(chunked_prefill(prompt_len=10, chunk_size=4), step=10)
 
 # %% [markdown]
-# Request a has 10 prompt tokens. Two pieces of 4 are in row 1; 2 tokens are still to come. Request b has come in between, and has a row of its own.
+# Request a has 10 prompt tokens. Two chunks of 4 are in row 1; 2 tokens are still to come. Request b has come in between, and has a row of its own.
 #
-# Three words. **Prefill**: the tokens of a prompt are computed, many in one step. **Decode**: a running request gets its next token, one in a step. **Chunk**: a piece of a prompt that is prefilled in one step. A step has a **budget** of tokens, and whoever computes in it takes from the budget.
+# The words of this chapter:
+#
+# - **Engine step**: the *scheduler* puts a batch together, the *forward step* computes it, and its results come. It is always called so. Where it says *step 10*, the player is meant, which makes one step for each event; an engine step is several of them.
+# - **Prefill**: the tokens of a prompt are computed, many in one engine step.
+# - **Decode**: a running request gets its next token, one in an engine step.
+# - **Chunk**: a part of a prompt that is prefilled in one engine step. Every chunk but the last is a *middle* chunk.
+# - **Budget**: the tokens that one engine step may compute. Each token takes one of them, of a prompt or decoded.
 
 # %% [markdown]
 # ## Worked example: ten tokens, four at a time
 #
-# Two fields of the request belong to the scheduler. `inflight_middle_chunks` counts chunks that are launched, are not the last one, and have no result yet. `kv_committed_len` counts the tokens that are in the cache for good.
+# Four numbers follow a request. Two belong to its row, and two to the request:
+#
+# | number | whose | who keeps it | what it counts | when it moves |
+# | --- | --- | --- | --- | --- |
+# | `alloced_lens[row]` | the row's | the pool, in `append` | tokens that have a slot | at the launch |
+# | `verified_lens[row]` | the row's | the forward step | tokens whose K and V are there | when it is done |
+# | `kv_committed_len`, *committed* for short | the request's | the scheduler | tokens that the scheduler regards as done | in this engine, and in SGLang, at the launch already |
+# | `inflight_middle_chunks`, *the counter* | the request's | the scheduler | middle chunks launched, and without a result yet | up at the launch, down at the result |
+#
+# So *committed* is what the scheduler reckons with, and not a measurement: it goes up before the forward step has run.
+#
+# Each cell changes the pool or the request, so run them in order; to repeat one, start again at step 1.
 #
 # **Step 1. The first chunk is launched.** It is not the last, so the counter goes up; then the batch asks for rows.
 
@@ -122,8 +139,8 @@ pool.alloc([a])
 
 # %%
 pool.append(a, [1, 2, 3, 4])
-a.kv_committed_len += 4
-a.inflight_middle_chunks, a.kv_committed_len
+a.kv_committed_len += 4  # at the launch
+print("counter", a.inflight_middle_chunks, "committed", a.kv_committed_len)
 
 # %% [markdown]
 # **Step 2. Its result comes.** The forward step raises the verified length; the counter goes down.
@@ -131,23 +148,24 @@ a.inflight_middle_chunks, a.kv_committed_len
 # %%
 pool.verify([1], 4)
 a.inflight_middle_chunks -= 1
-a.inflight_middle_chunks, a.kv_committed_len
+print("counter", a.inflight_middle_chunks, "committed", a.kv_committed_len)
 
 # %% [markdown]
 # **Step 3. The second chunk**, not the last either. The request asks `alloc` again, as everyone in a batch does, and gets the row that it has.
 
 # %%
 a.inflight_middle_chunks += 1
-pool.alloc([a]), pool.available_size()
+print("rows", pool.alloc([a]), "still free", pool.available_size())
 
 # %% [markdown]
 # **Step 4. No length was reset**, because the row is not new: the chunk goes behind the first one.
 
 # %%
 pool.append(a, [5, 6, 7, 8])
-pool.req_to_token[1], pool.alloced_lens[1], pool.verified_lens[1]
+print("row 1:", pool.req_to_token[1].tolist())
+print("alloced", int(pool.alloced_lens[1]), "verified", int(pool.verified_lens[1]))
 
-# %%
+# %% jupyter={"source_hidden": true}
 assert pool.req_to_token[1].tolist() == [1, 2, 3, 4, 5, 6, 7, 8, 0, 0]
 assert int(pool.alloced_lens[1]) == 8 and int(pool.verified_lens[1]) == 4 and pool.available_size() == 1
 
@@ -181,10 +199,10 @@ from reqpool.notebook import predict
 from reqpool.scenarios.chunks import asked
 
 counter = asked(num_chunks=3)[-1].inflight_middle_chunks
-predict("counter_at_the_last_chunk", outcome=counter, reveal=chunked_prefill(prompt_len=10, chunk_size=4))
+predict("counter_at_the_last_chunk", outcome=counter, reveal=chunked_prefill(prompt_len=10, chunk_size=4), at=13)
 
 # %% [markdown]
-# **One half taken out.** `CounterOnly` is the same pool, but it asks for the counter alone.
+# **One half taken out.** `CounterOnly` is the same pool, but its condition asks for the counter alone. (What it consists of comes below: commit your prediction first.)
 
 # %% jupyter={"source_hidden": true}
 from reqpool.faulty import CounterOnly
@@ -193,25 +211,38 @@ refused = chunked_prefill(prompt_len=10, chunk_size=4, pool_class=CounterOnly)
 raises = [event.step + 1 for event in refused if event.kind == "refuse"]
 predict("counter_only", outcome=raises, reveal=refused)
 
-# %%
-source(CounterOnly)
-
 # %% jupyter={"source_hidden": true}
 assert refused[len(refused) - 2].text.endswith("kv_committed_len is 8")
 assert refused[len(refused) - 1].kind == "refuse" and refused.snapshot(len(refused)).verified[1] == 8
 assert [event.rows for event in chunked_prefill() if event.kind == "keep"] == [(1,), (1,)]
 
 # %% [markdown]
-# **And the other half?** Would `kv_committed_len > 0` do alone? That depends on *when* it moves, and on when results come. Here is what both fields say before the second and the third chunk:
+# ### And the other half?
+#
+# This section gives both predictions away. First, what was taken out:
 
 # %%
-for overlap in (False, True):
-    for committed_at in ("launch", "result"):
-        said = [(one.inflight_middle_chunks, one.kv_committed_len) for one in asked(3, 4, overlap, committed_at)]
-        print(f"results {'late  ' if overlap else 'at once'}  committed at {committed_at}: {said}")
+source(CounterOnly)
 
 # %% [markdown]
-# Each half is 0 somewhere. The counter is 0 in the first two lines, at the last chunk. `kv_committed_len` is 0 in the last line: the second chunk is launched before the result of the first, and nothing is committed yet. Where tokens are committed at launch, as in SGLang and in our engine, the second half alone would do between chunks. A pool cannot know how its scheduler counts: so it asks for both.
+# Would the other half, `kv_committed_len > 0`, do alone? That depends on two things:
+#
+# - *when results come*. **At once**: before the next chunk is launched. **Late**: after that. An engine in *overlap* launches the next engine step while the one before is still computed, so that the GPU need not wait.
+# - *when committed moves*. **At the launch** of a chunk, or **at its result**.
+#
+# Three chunks of 4 tokens again, in all four combinations:
+
+# %%
+from reqpool.lab import two_halves
+
+two_halves()
+
+# %% [markdown]
+# - The counter is 0 in the first two lines, at the last chunk: both middle chunks have their results, and the last chunk does not count.
+# - Committed is 0 in the fourth line, at the second chunk: it is launched before the result of the first, so nothing is committed yet.
+# - The third line has no 0, and nowhere are both 0 at the same chunk.
+#
+# So each half is 0 somewhere, and either one is enough. In the lines that commit at the launch, as SGLang and our engine do, committed alone would do between chunks. But a pool cannot know how its scheduler counts: it asks for both. Here is a pool that asks for committed alone, in the fourth line:
 
 
 # %%
@@ -227,8 +258,8 @@ try:
 except ValueError as error:
     print(error)
 
-# %%
-assert len(asked(3, 4, overlap=True, committed_at="result")) == 2  # the real pool: no chunk is refused
+# %% jupyter={"source_hidden": true}
+assert len(asked(3, 4, overlap=True, committed_at="result")) == 2  # `ReqToTokenPool`: no chunk is refused
 assert len(asked(3, 4, committed_at="launch", pool_class=CommittedOnly)) == 2  # nor here
 
 # %% [markdown]
@@ -256,15 +287,16 @@ show(story)
 # </details>
 
 # %%
-kept = [k for k, event in enumerate(story, start=1) if event.kind == "keep"]
-[(story.snapshot(k).alloced[1], story.snapshot(k).owners[1]) for k in kept]
+for k, event in enumerate(story, start=1):
+    if event.kind == "keep":
+        print(f"step {k}: {event.rids[0]} keeps row 1, alloced length {story.snapshot(k).alloced[1]}")
 
 # %% [markdown]
 # ## Change it
 #
-# Now a whole engine, small but honest: a scheduler, K and V in slots, and a model that recites its prompt again and again. Request *short* is running (it recites `xyzxyzxy`), *long* comes with its prompt in step 2, *other* in step 3.
+# Now a whole engine, small but honest: a scheduler, K and V in slots, and a model that recites its prompt again and again. Request *short* is running (it recites `xyzxyzxy`), *long* comes with its prompt in engine step 2, *other* in engine step 3.
 #
-# The scheduler has one rule about it: **at most one prompt is between its chunks, and while it is, nobody new is admitted**, even if tokens of the budget are left. So *other* comes in step 3 and waits; it can begin in the step of *long*'s last piece at the earliest, which is step 4 here. The table says what each step computes; the player shows how the row fills, and below it the recited texts.
+# The scheduler has one rule about it: **at most one prompt is between its chunks, and while it is, nobody new is admitted**, even if tokens of the budget are left. So *other* comes in engine step 3 and waits; it can begin in the engine step of *long*'s last chunk at the earliest, which is number 4 here. The table says what each engine step computes; the player shows how the row fills, and below it the recited texts.
 
 # %%
 from reqpool.lab import in_chunks
@@ -274,18 +306,18 @@ in_chunks()
 # %% [markdown]
 # *Try:*
 #
-# - Chunk size 1, then 12: how many steps until *long* says its first letter?
-# - A budget of 4. *short* takes one token of it: what is left for the chunk? And why does *other* come in pieces now?
-# - Prefill and decode *in separate steps*: how long does *short* wait for its next letter?
+# - Chunk size 1, then 12: in which engine step does *long* say its first letter?
+# - A budget of 4. *short* takes one token of it: what is left for the chunk? And why does *other* come in chunks now?
+# - Prefill and decode *in separate steps*: how many engine steps does *short* wait for its next letter?
 # - Move everything at will. The texts stay right: no chunk size changes a letter.
 #
 # <details><summary>Answers</summary>
-# Chunk size 1: twelve pieces, and the first letter in step 14. (<em>short</em>'s own prompt of three now comes in pieces, too, so <em>long</em> begins in step 3.) Chunk size 12: the budget of 8 leaves 7 tokens, so it is two pieces, and the first letter comes in step 3; with a budget of 13 it is one piece, and step 2.
+# Chunk size 1: twelve chunks, and the first letter in engine step 14. (<em>short</em>'s own prompt of three now comes in chunks, too, so <em>long</em> begins in engine step 3.) Chunk size 12: the budget of 8 leaves 7 tokens, so it is two chunks, and the first letter comes in engine step 3; with a budget of 13 it is one chunk, and engine step 2.
 # <br>A budget of 4: 3 tokens are left for the chunk. When <em>other</em> begins, <em>short</em> and <em>long</em> both decode: 2 tokens are left for its prompt of three.
-# <br>In separate steps: 4 steps, for three of them prefill.
+# <br>In separate steps: 4 engine steps, since three of them prefill.
 # </details>
 
-# %%
+# %% jupyter={"source_hidden": true}
 from reqpool.scenarios.experiments import chunks
 
 assert all(
@@ -296,9 +328,9 @@ assert all(
 )
 
 # %% [markdown]
-# ### Why in pieces at all?
+# ### Why in chunks at all?
 #
-# Because others wait. A step takes longer the more tokens it computes, and who is running gets one token in a step. Our clock has two numbers: no step is shorter than 6 ms, and 50 tokens take a millisecond.
+# Because others wait. An engine step takes longer the more tokens it computes, and whoever is running gets one token in it. Our clock has two numbers: no engine step is shorter than 6 ms, and 50 tokens take a millisecond.
 
 # %%
 from reqpool.serving.counts import step_seconds
@@ -316,7 +348,7 @@ waiting_times()
 # %% [markdown]
 # *Try:*
 #
-# - From which chunk size on does a smaller one help nobody? Look for the size at which a step takes 6 ms anyway.
+# - From which chunk size on does a smaller one help nobody? Look for the size at which an engine step takes 6 ms anyway.
 # - Which chunk size would you choose, if nobody may wait more than 50 ms?
 # - Not mixed: our scheduler then runs all chunks before it decodes again. What have the chunks been good for?
 #
@@ -326,16 +358,16 @@ waiting_times()
 # <br>Not mixed: for nobody's waiting. It is 169.8 ms for every chunk size from 512 on, and longer for a smaller one.
 # </details>
 #
-# The clock is the shape of measured times: the linear layers of Llama-2-7B on an H100, 32 layers, from [microsoft/vidur](https://github.com/microsoft/vidur) (commit of 2024-11-19, MIT licence). Up to 128 tokens, and from 1,000 tokens on, it is within a fifth of the measurement. In between it is up to 40 % too short: 328 tokens take 11.0 ms there, 6.6 ms here. Attention, the reading of K and V, and the work of the host are left out.
+# The clock follows the shape of measured times, those of the linear layers of Llama-2-7B on an H100, 32 layers, from [microsoft/vidur](https://github.com/microsoft/vidur) (commit of 2024-11-19, MIT licence). Up to 128 tokens, and from 1,000 tokens on, it is within a fifth of the measurement. In between it is up to 40 % too short: 328 tokens take 11.0 ms there, 6.6 ms here. Attention, the reading of K and V, and the work of the host are left out.
 #
-# What the chart counts is what the engine does:
+# What the chart counts is what the engine does. The same small case, a prompt of 12 in chunks of 4 with one request running, engine step by engine step:
 
 # %%
 from reqpool.serving.chunk_times import Step, longest_wait, prefill_steps, time_to_first_token
 
 prefill_steps(prompt_len=12, chunk_size=4, num_running=1)
 
-# %%
+# %% jupyter={"source_hidden": true}
 from reqpool.lab import plan
 
 engine_steps = plan(chunks(prompt_len=12, chunk_size=4, budget=8).trace)[1:4]
@@ -348,7 +380,7 @@ assert time_to_first_token(tiny) > 4 * time_to_first_token(small)
 # %% [markdown]
 # ## Break it
 #
-# On the left a request gives its row back between two pieces and takes the next free one; on the right it keeps it. Both engines, both pools and all requests are the same otherwise, and both players stand at the same moment.
+# On the left a request gives its row back between two chunks and takes the next free one; on the right it keeps it. Both engines, both pools and all requests are the same otherwise, and both players stand at the same moment.
 
 # %%
 from reqpool.lab import freed_between
@@ -356,9 +388,11 @@ from reqpool.lab import freed_between
 freed_between()
 
 # %% [markdown]
-# Step to where *long* gets its second row. The new row is empty: its lengths are zero, so the forward step begins at position 0 again. No live cell says the slots of the first piece any more, so the picture shows them like slots that were never used. At the last piece the model looks for the beginning of its prompt, finds none, and says the first letter that it does have.
+# Step to where *long* gets its second row. The new row is empty: its lengths are zero, so the forward step begins at position 0 again. No live cell says the slots of the first chunk any more, so the picture shows them like slots that were never used.
 #
-# The picture shows what the table's live cells say. The allocator of KV slots says something else: nobody has given those slots back to it. *long* alone, with its 7 prompt tokens in pieces of 3, and the slots that are free when it has ended:
+# After the last chunk the model is to recite, and looks for K of the first letter of the prompt. No live cell of the new row leads there. It finds nothing, and then it says `·`: a dot in a recited text is no letter, and stands for *nothing found*. So *long* recites `····`.
+#
+# The picture shows what the table's live cells say. The allocator of KV slots says something else: nobody has given those slots back to it. *long* alone, with its 7 prompt tokens in chunks of 3, and the slots that are free when it has ended:
 
 # %%
 from reqpool.faulty import FreedBetweenChunks
@@ -372,13 +406,14 @@ def slots_in_the_end(pool_class):
     return engine.slots.available_size()
 
 
-slots_in_the_end(FreedBetweenChunks), slots_in_the_end(ReqToTokenPool)
+for kind in (FreedBetweenChunks, ReqToTokenPool):
+    print(f"{kind.__name__}: {slots_in_the_end(kind)} of 33 slots are free")
 
-# %%
+# %% jupyter={"source_hidden": true}
 assert slots_in_the_end(FreedBetweenChunks) == 33 - 6 and slots_in_the_end(ReqToTokenPool) == 33
 
 # %% [markdown]
-# Six of 33 stay taken for ever: those of the first two pieces.
+# Six of 33 stay taken for ever: those of the first two chunks.
 #
 # *Try:*
 #
@@ -387,7 +422,9 @@ assert slots_in_the_end(FreedBetweenChunks) == 33 - 6 and slots_in_the_end(ReqTo
 # - *In separate steps*: does it save anybody?
 #
 # <details><summary>Answers</summary>
-# As long as the prompt: one piece, so there is no second one before which a row could be given back. A budget of 4: <em>short</em> and the last piece of <em>long</em> take a token each, 2 are left, and <em>other</em>'s prompt of three comes in two pieces. Its row is given back between them. In separate steps: nobody is saved, the same letters are wrong.
+# As long as the prompt: one chunk, so there is no second one before which a row could be given back.
+# <br>A budget of 4: <em>short</em> and the last chunk of <em>long</em> take a token each, 2 are left, and <em>other</em>'s prompt of three comes in two chunks. Its row is given back between them.
+# <br> In separate steps: nobody is saved, the same letters are wrong.
 # </details>
 #
 # All that was taken out is this:
@@ -400,12 +437,17 @@ broken, mended = chunks(7, 3, budget=8, freed_between=True), chunks(7, 3, budget
 assert list(broken.wrong) == ["long"] and mended.wrong == {}
 assert chunks(7, 7, budget=8, freed_between=True).wrong == {}
 assert chunks(7, 3, budget=8, mixed=False, freed_between=True).wrong == broken.wrong
-broken.recited, mended.recited
+for name, run in (("broken", broken), ("mended", mended)):
+    print(f"{name}:", "; ".join(f"{rid} recites {text}" for rid, text in run.recited.items()))
 
 # %% [markdown]
 # ### The incident itself
 #
-# SGLang did not lose the first piece: its scheduler wrote the slots of all pieces so far into the new row. On the schedule side all was right. But the forward step runs later, and it had been launched with the number of the *old* row. Two rows, and a request b. K and V of its first three tokens are in slots 1 to 3 from before, so the scheduler writes these slots into b's row as soon as b has one:
+# SGLang did not lose the first chunk: its scheduler wrote the slots of all chunks so far into the new row. What the scheduler had written was right. But the forward step runs later, and it had been launched with the number of the *old* row.
+#
+# So the players below have two **lanes**, one above the other. In the *schedule lane* the scheduler hands out rows and writes cells; in the *forward lane* the forward step reads them, later.
+#
+# There are two rows, request a with its chunks `abcd` and `efgh`, and a request b. The first three tokens of b, `xyz`, have K and V in the cache already, in slots 1 to 3. So the scheduler writes these slots into b's row as soon as b has one:
 
 # %%
 from reqpool.lab import read_while_freed
@@ -413,19 +455,21 @@ from reqpool.lab import read_while_freed
 read_while_freed()
 
 # %% [markdown]
-# The last step is the forward step's. On the left, row 1 is b's by then: at positions 0 to 2 it finds b's slots, and behind them one of its own; what it reads stands below, as what a recites. On the right it finds what was there when it was launched. Who gives a row back while a step that uses it is under way, gives it back too early; chapter 05 is about such steps.
+# The last step of the players is the forward step of a's first chunk. On the left, row 1 is b's by then: at positions 0 to 2 the forward step finds b's slots, and behind them one of a's; what it reads stands below, as what a recites. On the right it finds what was there when it was launched. Who gives a row back while a step that uses it is under way, gives it back too early; chapter 05 is about such forward steps.
 
 # %%
 from reqpool.scenarios import row_read_while_freed
 
 texts = [dict(row_read_while_freed(kind)[-1].facts)["texts"] for kind in (FreedBetweenChunks, ReqToTokenPool)]
-assert [text for ((_, text, _),) in texts] == ["xyzd", "abcd"]
-texts
+(_, broken_text, _), (_, mended_text, _) = (lines[0] for lines in texts)
+assert (broken_text, mended_text) == ("xyzd", "abcd")
+print("broken: the forward step reads", broken_text)
+print("mended: the forward step reads", mended_text)
 
 # %% [markdown]
 # ## Build it
 #
-# Each check lets what you wrote decide in small pools, and answers with the smallest case in which it goes wrong: with yours on the left, as it should be on the right. Nothing counts your attempts.
+# (A *piece*, where an exercise says so, is a chunk.) Each check lets what you wrote decide in small pools, and answers with the smallest case in which it goes wrong: with yours on the left, as it should be on the right. Nothing counts your attempts.
 #
 # ### A. Complete a line
 
@@ -481,7 +525,7 @@ from reqpool.notebook import quiz
 
 quiz("03")
 
-# %%
+# %% jupyter={"source_hidden": true}
 assert len(prefill_steps(1000, 256, 0)) - 1 == 4
 assert longest_wait(prefill_steps(8192, 256, 8)) == longest_wait(prefill_steps(8192, 64, 8)) == 6
 assert time_to_first_token(prefill_steps(8192, 64, 8)) == 4 * time_to_first_token(prefill_steps(8192, 256, 8))

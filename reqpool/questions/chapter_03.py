@@ -10,7 +10,8 @@ PREDICTIONS = {
         why="The last chunk is no middle chunk, so it does not count; and the results of the other two are there. "
         "The counter alone would say that there is nothing to continue.",
         seen="At step 13 the sentence says that `inflight_middle_chunks` is 0 and `kv_committed_len` is 8. Step "
-        "forward: in step 14 request a keeps row 1 all the same, and in step 15 its last two tokens go to positions 8 and 9.",
+        "forward: in step 14 request a keeps row 1 all the same, and in step 15 its last two tokens go to positions 8 "
+        "and 9.",
     ),
     "counter_only": Prediction(
         "The same prompt, the same three chunks, on a `CounterOnly` pool. What happens?",
