@@ -158,23 +158,30 @@ def waiting_times(prompt_len: int, chunk_size: int, num_running: int) -> Figure:
 
     Below, the steps of this chunk size on a time line.
     """
-    figure = Figure(figsize=(7.6, 4.6))
-    figure.subplots_adjust(left=0.1, right=0.97, bottom=0.12, top=0.97, hspace=0.55)
+    figure = Figure(figsize=(7.6, 5.1))
+    figure.subplots_adjust(left=0.1, right=0.97, bottom=0.14, top=0.9, hspace=0.5)
     axes, line = figure.subplots(2, height_ratios=(4, 1))
     sizes = [size for size in CHUNK_SIZES if size < 2 * prompt_len or size <= chunk_size]
     mixed, apart, first = _waits(prompt_len, tuple(sizes), num_running)
-    curves = (
-        ("time between tokens, mixed", mixed, DECODE, "o", "-"),
-        ("time between tokens, not mixed", apart, DECODE, "s", ":"),
-        ("long prompt: time to first token", first, PREFILL, "^", "--"),
+    curves = (  # the last two nearly coincide: what is drawn first is wide and hollow, what lies over it narrow
+        ("longest time between tokens, mixed", mixed, DECODE, {"marker": "o", "markersize": 5}),
+        ("the same, not mixed", apart, DECODE, {"marker": "s", "markersize": 10, "mfc": "none", "ls": ":", "lw": 4}),
+        ("long prompt: time to first token", first, PREFILL, {"marker": "^", "markersize": 4, "ls": "--", "lw": 1.2}),
     )
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    for label, times, colour, mark, dash in curves:
-        axes.plot(sizes, times, color=colour, marker=mark, linestyle=dash, markersize=5, linewidth=1.5, label=label)
+    for label, times, colour, looks in curves:
+        axes.plot(sizes, times, color=colour, label=label, **looks)
     axes.axvline(chunk_size, color=QUIET, linewidth=1)
+    last = chunk_size == sizes[-1]  # no room to the right of it
     axes.annotate(
-        "yours", (chunk_size, 1), (4, -10), xycoords=("data", "axes fraction"), textcoords="offset points", color=INK
+        "yours",
+        (chunk_size, 1),
+        (-4 if last else 4, -10),
+        xycoords=("data", "axes fraction"),
+        textcoords="offset points",
+        ha="right" if last else "left",
+        color=INK,
     )
     axes.set_xticks(sizes)
     axes.xaxis.set_major_formatter(lambda value, _: f"{int(value):,}")
@@ -184,8 +191,8 @@ def waiting_times(prompt_len: int, chunk_size: int, num_running: int) -> Figure:
     most = max(max(times) for _, times, *_ in curves)
     axes.set_ylim(4, 2.5 * most)
     axes.set_xlabel("chunk size (prompt tokens in a step)")
-    axes.set_ylabel("ms, longest")
-    axes.legend(frameon=False, fontsize=9, loc="upper right", ncols=1)
+    axes.set_ylabel("ms")
+    axes.legend(frameon=False, fontsize=9, loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=2, borderaxespad=0.2)
     _time_line(line, prefill_steps(prompt_len, chunk_size, num_running))
     for one in (axes, line):
         _open(one)
@@ -199,7 +206,7 @@ def _waits(prompt_len: int, sizes: tuple[int, ...], num_running: int) -> tuple[l
 
 
 def _time_line(axes: Axes, steps: Sequence[Step]) -> None:
-    """Each step a bar as long as it takes; a mark where running requests get a token."""
+    """Each step a bar as long as it takes, the last only decodes; a stroke where running requests get a token."""
     ends = list(accumulate(step.ms for step in steps))
     spans = [(end - step.ms, step.ms) for end, step in zip(ends, steps, strict=True)]
     prefill = spans[:-1] if len(steps) <= 60 else [(0, ends[-2])]  # bars too narrow to be seen are drawn as one
@@ -211,7 +218,10 @@ def _time_line(axes: Axes, steps: Sequence[Step]) -> None:
     axes.set_ylim(0, 1.9)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
-    axes.set_xlabel("ms: each bar a step, each stroke a token for every running request")
+    axes.set_xlabel(
+        "ms; each bar a step: blue with a piece of the prompt, orange the first without;\n"
+        "each stroke above: a token for every running request"
+    )
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
 

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 from matplotlib._pylab_helpers import Gcf
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from reqpool.pool import ReqToTokenPool
@@ -60,3 +61,23 @@ def test_no_figure_is_kept_in_the_registry_of_pyplot() -> None:
     before = dict(Gcf.figs)
     charts.svg(charts.table_memory(8, 64), "x")
     assert dict(Gcf.figs) == before
+
+
+@pytest.mark.parametrize("settings", [(8192, 16384, 64), (8192, 512, 8), (512, 64, 1)])
+def test_the_legend_of_the_waiting_times_covers_no_line(settings: tuple[int, int, int]) -> None:
+    figure = charts.waiting_times(*settings)
+    FigureCanvasAgg(figure).draw()
+    upper = figure.axes[0]
+    legend, page = upper.get_legend().get_window_extent(), figure.bbox
+    assert legend.y0 >= upper.bbox.y1, "above the axes"
+    assert legend.y1 <= page.y1 and legend.x1 <= page.x1, "and on the page"
+    for words in upper.texts:
+        box = words.get_window_extent()
+        assert page.x0 <= box.x0 and box.x1 <= page.x1
+
+
+def test_waiting_times_that_coincide_can_both_be_seen() -> None:
+    lines = {line.get_label(): line for line in charts.waiting_times(8192, 512, 8).axes[0].lines}
+    below, above = lines["the same, not mixed"], lines["long prompt: time to first token"]
+    assert below.get_markerfacecolor() == "none" and below.get_markersize() > 2 * above.get_markersize()
+    assert below.get_linewidth() > 2 * above.get_linewidth() and below.get_linestyle() != above.get_linestyle()
