@@ -243,7 +243,7 @@ class LateRun(Run):
 
 
 def late(
-    landing: int | None = 1,
+    landing: int | str | None = 1,
     late_len: int = 8,
     reset: bool = True,
     generation: bool = False,
@@ -260,12 +260,14 @@ def late(
     left out, so a verified length may lie beyond the alloced one.
 
     Args:
-        landing: an index into LANDINGS; None: it never lands.
+        landing: one of LANDINGS, or its index; None: it never lands.
         reset, generation, fence: the safeguards. With the fence, free waits for the step that uses the row.
 
-    >>> late(1, reset=True).wrong, list(late(1, reset=False).wrong), list(late(3, reset=True).wrong)
+    >>> at = "after the free"
+    >>> late(at).wrong, list(late(at, reset=False).wrong), list(late("after b's alloc").wrong)
     ({}, ['c'], ['c'])
     """
+    landing = LANDINGS.index(landing) if isinstance(landing, str) else landing
     pool = (ReqToTokenPool if reset else NoResetOnReuse)(size, 24, "cpu", reuse=reuse)
     a, e = Request("a", prompt="abcdefghijkl", max_new_tokens=12), Request("e", prompt="efghijklmnop", max_new_tokens=8)
     c, b = Request("c", prompt="klmnopqrstuv", max_new_tokens=12), Request("b", prompt="xyzw", max_new_tokens=6)
@@ -425,7 +427,7 @@ class _Stage:
             return
         words = ", ".join(f"{req.rid} recites {req.output[-1]}" for req in said) or "no letter comes out yet"
         texts = [(req.rid, req.output, wrong_letters(req.output, req.expected)) for req in reqs if req.output]
-        wrong = [rid for rid, _, indices in texts if indices and rid in {req.rid for req in said}]
+        wrong = [rid for rid, text, indices in texts if any(i >= len(before[rid]) for i in indices)]  # now, not before
         odd = f" ({' and '.join(wrong)}: wrong)" if wrong else ""
         self.emit("note", text=f"engine step {self.num_steps}: {words}{odd}", texts=texts)
 

@@ -98,11 +98,7 @@ class GraphRunner:
             raise ValueError(f"a decode step of {n} entries: the largest graph has {self.graph_sizes[-1]}")
         inside = positions.clamp(max=self.pool.max_context_len - 1)
         out_slots = self.pool.req_to_token[rows, inside].long()
-        live = {"rows": rows, "positions": inside, "out_slots": out_slots, "tokens": tokens, "wanted": wanted}
-        for name, buffer in self.static.items():
-            buffer[:n] = live[name]
-            if self.refresh_tail:
-                buffer[n:] = self.dummy[name]
+        self._fill({"rows": rows, "positions": inside, "out_slots": out_slots, "tokens": tokens, "wanted": wanted})
         if self.writes == "cell":  # first in the step: attention then reads the table as it is now
             cells = self.static["rows"][:size], self.static["positions"][:size]
             self.pool.req_to_token[cells] = self.static["out_slots"][:size].int()
@@ -113,6 +109,14 @@ class GraphRunner:
         self._replay(size)
         self._raise_lengths(size)
         return [LETTERS[token] for token in self.out[:n].tolist()]
+
+    def _fill(self, live: dict[str, torch.Tensor]) -> None:
+        """The buffers before the step: first the requests' entries, then the dummies'."""
+        n = len(live["rows"])
+        for name, buffer in self.static.items():
+            buffer[:n] = live[name]
+            if self.refresh_tail:
+                buffer[n:] = self.dummy[name]
 
     def _raise_lengths(self, size: int) -> None:
         """`verified_lens` after the step: for the live rows, or for every entry of the batch."""

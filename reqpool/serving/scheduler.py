@@ -267,5 +267,13 @@ class Scheduler:
             if not self.tolerant:
                 raise
             own = self.slots.free_what_is_taken(slots)
-            text = f"request {req.rid} gives back {own} of its {len(slots)} slots, the others leak: {error}"
-            self.on_fact("note", rid=req.rid, rows=(row,), text=text)
+            self.on_fact("note", rid=req.rid, rows=(row,), text=_leaking(req.rid, own, len(slots) - own, error))
+
+
+def _leaking(rid: str, given: int, refused: int, error: ValueError) -> str:
+    why = str(error).removeprefix("free of ").removeprefix("free: ")
+    more, lost = ("one more", "the slot") if refused == 1 else (f"{refused} more", f"the {refused} slots")
+    return (
+        f"request {rid} gives back {given} slot{'' if given == 1 else 's'}. Its row says {more} that cannot be given "
+        f"back ({why}); so {lost} that stood there before leak{'s' if refused == 1 else ''}"
+    )

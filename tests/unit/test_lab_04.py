@@ -149,6 +149,20 @@ def test_every_combination_of_controls_works_and_says_what_was_recited() -> None
                 assert all(f"{rid} recites{said}" in text for rid, said in run.recited.items())
 
 
+def test_a_caption_says_wrong_only_of_a_letter_of_its_own_step() -> None:
+    heard = [event.text for event in padding(OFF).trace if "recites" in event.text]
+    assert [number for number, text in enumerate(heard, start=1) if "a: wrong" in text] == [2, 5, 8]  # those with a dot
+    assert all(("a recites ·" in text) == ("wrong" in text) for text in heard)
+
+
+def test_a_row_that_was_overwritten_says_what_it_gives_back_and_what_leaks() -> None:
+    (leak,) = (event.text for event in padding(OFF).trace if "leak" in event.text)
+    assert leak == (
+        "request a gives back 10 slots. Its row says one more that cannot be given back (slot 0: it is the dummy "
+        "slot); so the slot that stood there before leaks"
+    )
+
+
 def test_both_players_stand_at_the_step_at_which_the_first_wrong_letter_is_heard() -> None:
     experiment = lab.dummy_entries()
     broken, mended = players(experiment)
