@@ -14,8 +14,9 @@ from typing import Any
 import ipywidgets as widgets
 from IPython.display import HTML
 
-from reqpool.exercises.catalogue import find
+from reqpool.exercises.catalogue import exercises, find
 from reqpool.exercises.exercise import Case, Verdict, examine
+from reqpool.exercises.values import shortened
 from reqpool.parts import BAD, GOOD, QUIET, at_the_end, note, prose, side_by_side, text_box
 from reqpool.scenarios.together import in_step
 from reqpool.trace import Trace
@@ -40,13 +41,18 @@ def check(answer: Callable[..., Any], step: int | None = None) -> widgets.VBox:
         TypeError: not a function or class, but what it returned, say.
         ValueError: no exercise of that name.
     """
-    name = getattr(answer, "__name__", None)
+    name, got = getattr(answer, "__name__", None), shortened(answer)
     if name is None or not callable(answer):
-        raise TypeError(
-            f"check wants the function itself, as in check(give_back), got {type(answer).__name__} {answer!r}"
-        )
+        raise TypeError(f"check wants the function itself, as in check(give_back), got {type(answer).__name__} {got}")
     if step is not None and not isinstance(answer, type):
-        raise TypeError(f"check of a step wants the class, as in check(MyPool, step={step}), got {answer!r}")
+        raise TypeError(f"check of a step wants the class, as in check(MyPool, step={step}), got {got}")
+    if name == "<lambda>":
+        raise TypeError("a lambda has no name, and check goes by the name: write it with `def give_back(...):`, say")
+    if "<locals>" in getattr(answer, "__qualname__", "") and name not in exercises() and step is None:
+        raise ValueError(
+            f"there is no exercise {name!r}. If a decorator has given your function this name: write it with "
+            "`def give_back(...):`, say, and without a decorator, or use functools.wraps in that"
+        )
     return shown(examine(find(name, step), answer))
 
 

@@ -12,14 +12,15 @@ No judge looks at how an answer is written.
 from __future__ import annotations
 
 import copy
+import inspect
 import io
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import redirect_stdout
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, replace
 from typing import Any
 
 from reqpool.exercises import guard
-from reqpool.exercises.guard import NotAttempted, Raised, Stopped
+from reqpool.exercises.guard import NotAttempted, Raised, Stopped, Unreadable
 from reqpool.exercises.search import Build, Found, Move, Wrong, as_wrong, breadth_first, deeper, have_hypothesis
 from reqpool.exercises.values import difference, plain, same, shortened
 from reqpool.trace import Trace, record
@@ -80,6 +81,7 @@ class Verdict:
 
 def examine(exercise: Exercise, answer: Any) -> Verdict:
     """Judge an answer. The same answer gets the same verdict; nothing is remembered of earlier ones."""
+    as_at_first = defaults_of(answer)
     try:
         with guard.limits():
             case = exercise.judge(answer)
@@ -87,6 +89,8 @@ def examine(exercise: Exercise, answer: Any) -> Verdict:
         return Verdict("not attempted", f"`{stub.name}` is still the stub.")
     except (Wrong, Raised, Stopped) as error:
         case = Case(_first_up(as_wrong(error).sentence))
+    finally:
+        as_at_first()
     if case:
         return Verdict("wrong", case.sentence, case)
     missing = exercise.searched and not have_hypothesis()
@@ -96,6 +100,33 @@ def examine(exercise: Exercise, answer: Any) -> Verdict:
 
 def _first_up(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
+
+
+def defaults_of(answer: Any) -> Callable[[], None]:
+    """What puts the defaults of a function's parameters back: `out=[]` is kept from one call to the next.
+
+    So every case is played with what the first one had. (Globals and closures are not put back.)
+    """
+    function = inspect.unwrap(answer) if inspect.isfunction(answer) else None
+    if function is None or not (function.__defaults__ or function.__kwdefaults__):
+        return lambda: None
+    try:
+        kept = guard.reading(copy.deepcopy, (function.__defaults__, function.__kwdefaults__))
+    except Unreadable:  # what cannot be copied is left alone
+        return lambda: None
+
+    def put_back() -> None:
+        function.__defaults__, function.__kwdefaults__ = copy.deepcopy(kept)
+
+    return put_back
+
+
+@contextmanager
+def listening() -> Iterator[io.StringIO]:
+    """What is printed inside, on either of the two streams."""
+    printed = io.StringIO()
+    with redirect_stdout(printed), redirect_stderr(printed):
+        yield printed
 
 
 # ---- answers that are part of a pool ---------------------------------------------------------------------------------
@@ -122,10 +153,13 @@ def by_operations(
     """
 
     def judge(answer: Any) -> Case | None:
+        as_at_first = defaults_of(answer)
+
         def world(start: Any) -> Any:
+            as_at_first()
             return build(answer, start)
 
-        with redirect_stdout(io.StringIO()):  # thousands of calls: what they print is shown for one case only
+        with listening():  # thousands of calls: what they print is shown for one case only
             found = breadth_first(world, starts, depth, most) or deeper(world, [*starts, *larger], longest, examples)
         return found and _shown(world, lambda start: build(right, start), found)
 
@@ -134,8 +168,7 @@ def by_operations(
 
 def _shown(world: Build, right: Build, found: Found) -> Case:
     """Play the case once more, recorded, with the learner's code and with right code."""
-    printed = io.StringIO()
-    with redirect_stdout(printed):
+    with listening() as printed:
         yours, again = told(world, found.start, found.moves)
     n = len(found.moves)
     after = {0: "at once", 1: "after 1 operation"}.get(n, f"after {n} operations")
@@ -161,10 +194,23 @@ def told(build: Build, start: Any, moves: Sequence[Move]) -> tuple[Trace | None,
         except (Wrong, Raised, Stopped) as error:
             wrong = as_wrong(error)
             rows = sorted({row for row, _ in wrong.cells})
+            _in_the_learners_words(trace)
             trace.emit("note", rows=rows, text=wrong.sentence.replace("`", ""), wrong=wrong.cells)
             return trace, wrong
         trace.emit("note", text="this is as it should be")
     return trace, None
+
+
+def _in_the_learners_words(trace: Trace) -> None:
+    """A call of the pool that ends inside the learner's code raises one of our exceptions: tell the learner's own."""
+    ours = ("Wrong", "Stopped", "Unreadable", "Raised")
+    for i, event in enumerate(trace.events):
+        error = dict(event.facts).get("error") if event.kind == "refuse" else None
+        if error not in ours:
+            continue
+        name, _, said = event.text.partition(": ") if error == "Raised" else ("", "", event.text)
+        facts = tuple((key, name if key == "error" else value) for key, value in event.facts)
+        trace.events[i] = replace(event, text=said.replace("`", ""), facts=facts)
 
 
 # ---- answers that are functions of plain values --------------------------------------------------------------------
@@ -187,10 +233,11 @@ def by_cases(
     cases = list(cases)
 
     def judge(answer: Any) -> Case | None:
+        as_at_first = defaults_of(answer)
         for case in cases:
             wanted = plain(expect(*copy.deepcopy(case)))
-            printed = io.StringIO()
-            with redirect_stdout(printed):
+            as_at_first()
+            with listening() as printed:
                 said = _said(answer, case, wanted, name)
             if said:
                 sentence, yours, right = said

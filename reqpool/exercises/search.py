@@ -11,8 +11,12 @@ the same answer gets the same case.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Hashable, Sequence
+import os
+import tempfile
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, Protocol
 
 from reqpool.exercises.guard import Raised, Stopped, need_time
@@ -155,7 +159,8 @@ def deeper(build: Build, starts: Sequence[Any], longest: int = 12, examples: int
         suppress_health_check=list(HealthCheck),  # pyright: ignore[reportArgumentType] - sees the metaclass's members
     )
     try:
-        at, numbers = find(drawings, is_wrong, settings=quiet)
+        with _no_folder_here():
+            at, numbers = find(drawings, is_wrong, settings=quiet)
     except NoSuchExample:
         return None
     except Flaky:
@@ -163,10 +168,29 @@ def deeper(build: Build, starts: Sequence[Any], longest: int = 12, examples: int
     return _without_needless_moves(build, played(build, starts[at], numbers, by_number)[1] or last[0])
 
 
+@contextmanager
+def _no_folder_here() -> Iterator[None]:
+    """Hypothesis would make a `.hypothesis` in the working directory, a learner's, even without a database."""
+    name = "HYPOTHESIS_STORAGE_DIRECTORY"
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = os.path.join(tempfile.gettempdir(), "hypothesis")
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)
+
+
 def _without_needless_moves(build: Build, found: Found) -> Found:
-    """Leave out one move after the other. Hypothesis cannot: with a number left out, the others choose other moves."""
-    for i in range(len(found.moves)):
-        _, fewer = played(build, found.start, found.moves[:i] + found.moves[i + 1 :], if_possible)
+    """Leave out one move after the other, or two: an alloc and its free.
+
+    Hypothesis cannot: with a number left out, the others choose other moves.
+    """
+    num = len(found.moves)
+    for out in [*combinations(range(num), 1), *combinations(range(num), 2)]:
+        moves = [move for i, move in enumerate(found.moves) if i not in out]
+        _, fewer = played(build, found.start, moves, if_possible)
         if fewer:
             return _without_needless_moves(build, fewer)
     return found

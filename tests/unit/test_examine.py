@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Iterator
 
@@ -11,7 +12,7 @@ import pytest
 from reqpool import Req
 from reqpool.examine import check, exercise, shown, to_the_end
 from reqpool.exercises import exercise as core
-from reqpool.exercises import guard, search
+from reqpool.exercises import limits, search
 from reqpool.exercises.bank import written
 from reqpool.exercises.catalogue import CHAPTERS, exercises, find
 from reqpool.parts import FramedPlayer
@@ -109,21 +110,33 @@ def test_without_hypothesis_a_wrong_answer_gets_the_same_case(monkeypatch: pytes
 
 
 def test_hypothesis_finds_what_only_a_larger_pool_shows(monkeypatch: pytest.MonkeyPatch) -> None:
-    def give_back(free_rows, rows, reuse):
-        if len(free_rows) > 4:
-            return free_rows
-        return free_rows + rows if reuse == "fifo" else rows[::-1] + free_rows
+    def slot_of(table, row, position):
+        return 0 if len(table) > 4 else table[row][position]
 
-    verdict = core.examine(find("give_back"), give_back)
-    assert verdict.state == "wrong" and verdict.case.num_operations == 2 and "is lost" in verdict.sentence
+    verdict = core.examine(find("slot_of"), slot_of)
+    assert verdict.state == "wrong" and verdict.case.num_operations == 2
     monkeypatch.setattr(search, "have_hypothesis", lambda: False)
-    assert core.examine(find("give_back"), give_back).state == "right"
+    assert core.examine(find("slot_of"), slot_of).state == "right"
 
 
 @pytest.mark.parametrize("given", [None, [2, 1], give_back([], [1], "fifo")])
 def test_check_of_a_result_instead_of_the_function_says_so(given: object) -> None:
     with pytest.raises(TypeError, match=r"wants the function itself"):
         check(given)
+
+
+def test_a_lambda_and_a_decorated_function_are_told_how_to_be_written() -> None:
+    def noisy(function):
+        def inner(*args):
+            return function(*args)
+
+        return inner
+
+    with pytest.raises(TypeError, match=r"a lambda has no name.*write it with `def give_back"):
+        check(lambda free_rows, rows, reuse: rows)
+    with pytest.raises(ValueError, match=r"no exercise 'inner'. If a decorator"):
+        check(noisy(give_back))
+    assert "Not yet." in words(check(functools.wraps(give_back)(noisy(give_back))))
 
 
 def test_a_step_wants_the_class() -> None:
@@ -163,13 +176,13 @@ def test_the_limit_of_memory_ends_with_the_check() -> None:
 def test_code_that_sleeps_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     import time
 
-    monkeypatch.setattr(guard, "MOST_SECONDS", 0.05)
+    monkeypatch.setattr(limits, "MOST_SECONDS", 0.05)
 
     def give_back(free_rows, rows, reuse):
         time.sleep(0.02)
         return free_rows + rows if reuse == "fifo" else rows[::-1] + free_rows
 
-    assert "takes too long" in words(check(give_back))
+    assert "too long" in words(check(give_back))
 
 
 def test_what_a_verdict_says_is_text_and_no_markup() -> None:
