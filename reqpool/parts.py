@@ -157,6 +157,8 @@ class Pair(widgets.VBox):
         half = widgets.Layout(flex="1 1 28em", min_width="0", width="auto")
         self.heads, self.players = heads, players
         self.columns = [widgets.VBox([head, one], layout=half) for head, one in zip(heads, players, strict=True)]
+        for column in self.columns:
+            column.add_class("reqpool-half")  # in large type one stands above the other: see player.css
         row = widgets.HBox(self.columns, layout=widgets.Layout(flex_flow="row wrap", width="100%"))
         super().__init__([row, *below])
 

@@ -70,12 +70,13 @@ class Grid {
     this.element = h("div", { role: "grid", class: `grid ${kind}`, tabindex: "0", "aria-label": label, ...size });
     this.element.append(h("div", { role: "rowgroup", class: "top" }, header), this.body);
     [this.x, this.y] = [0, 0];
-    this.differing = { cells: new Set(), rows: new Set() };
+    this.differing = { cells: new Set(), lengths: new Set(), owners: new Set() };
     this.element.addEventListener("scroll", () => this.scrolled());
   }
 
   scrolled() {
     [this.x, this.y] = [this.element.scrollLeft, this.element.scrollTop];
+    set(this.element, "data-more", this.x < this.furthest ? "" : null); // to the right of what is in view
   }
 
   /** Measure what the sticky labels leave of the box. Done on resize only: reading a layout while drawing is dear. */
@@ -85,6 +86,8 @@ class Grid {
     const { clientWidth, clientHeight } = this.element;
     this.inside = { width: clientWidth - head.offsetWidth - right, height: clientHeight - head.offsetHeight };
     this.above = this.body.offsetTop - head.offsetHeight;
+    this.furthest = this.element.scrollWidth - clientWidth - 3;
+    set(this.element, "data-more", this.x < this.furthest ? "" : null);
   }
 
   /** Bring the wrong or the just-changed cell into view, or the row where a late write changed a length only. */
@@ -112,7 +115,10 @@ class Grid {
 
   /** Corner marks on what the other players of a group show otherwise. */
   differ(found) {
-    for (const { row, lengths } of this.views.values()) set(lengths, "data-differs", found.rows.has(row) ? "" : null);
+    for (const { row, head, lengths } of this.views.values()) {
+      set(head, "data-differs", found.owners.has(row) ? "" : null);
+      set(lengths, "data-differs", found.lengths.has(row) ? "" : null);
+    }
     this.differing = found;
   }
 
@@ -154,7 +160,9 @@ class ElementGrid extends Grid {
   constructor(tape) {
     super(tape, "elements");
     const digits = String(Math.max(tape.slots - 1, tape.columns - 1, 0)).length;
-    this.element.style.setProperty("--cell-width", `${Math.max(30, 12 + 9 * digits)}px`);
+    const least = Math.max(24, 6 + 9 * digits);
+    this.element.style.setProperty("--cell-width", `${least}px`);
+    this.leastWidth = least * tape.columns;
     this.element.style.setProperty("--columns", tape.columns);
     if (tape.rows > 20) this.element.classList.add("dense");
     this.shown = new Float64Array(tape.rows * tape.columns).fill(-1); // slot and state of each cell, as drawn
@@ -211,6 +219,8 @@ class ElementGrid extends Grid {
 }
 
 class CanvasGrid extends Grid {
+  leastWidth = 0; // it makes do
+
   constructor(tape) {
     super(tape, "canvas");
     this.rowHeight = 14;

@@ -83,6 +83,7 @@ body {{ margin: 0; background: transparent; }}
 .reqpool-player {{ --tallest: 620px; }}
 .players {{ display: flex; flex-wrap: wrap; gap: 10px 8px; }}
 .players > section {{ flex: 1 1 {least}; min-width: 0; }}
+.players > section:has(.large) {{ flex-basis: 100%; }}
 .players > section > div:first-child {{ font: 14px/1.8 system-ui, "DejaVu Sans", sans-serif; color: #16191f; }}
 .players > section:has([data-theme="dark"]) > div:first-child {{ color: #eceff4; }}
 </style>

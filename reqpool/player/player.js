@@ -3,6 +3,11 @@
 const MAX_FREE = 12; // free rows that are named
 const QUIET = "data-lm-suppress-shortcuts"; // JupyterLab takes no key from an element that has it, nor from what is inside
 const BROWSERS = () => {}; // a key that means what it always means in a browser
+const EDGES = 36; // of a player: what its padding takes of its width
+const [HEAD, LENGTHS] = [150, 212]; // the width of the labels left and right of the cells, with bars,
+const [TIGHT_HEAD, TIGHT_LENGTHS] = [104, 96]; // and without
+const NARROW = 560; // no room for bars in any table
+const NEAR = 150; // players with so little between them stand one above the other
 const REST_MS = 300; // the kernel hears of a step when it has been at rest for so long
 
 /** This page and, if it is a frame, the page around it: of another origin there is no frameElement. */
@@ -144,7 +149,7 @@ class Player {
     items.push(this.oddItem);
     const bar = h("i", { class: "sample bar" }, h("i", { class: "alloced" }), h("i", { class: "verified" }));
     bar.lastChild.style.transform = "scaleX(0.5)";
-    items.push(h("span", { class: "wide" }, bar, "bar: verified within alloced"));
+    items.push(h("span", { class: "wide" }, bar, "bar: verified within alloced, of all the row's positions"));
     const marks = h("span", { class: "marks" }, "time line: ");
     marks.append(tick("tall"), "rows change hands; ", tick("tall dashed"), "given back; ");
     marks.append(tick("tall thick"), "refused, or a late write; ", tick("short"), "anything else");
@@ -200,15 +205,29 @@ class Player {
     const found = tape.differences(others);
     this.grid.differ(found);
     this.differs.hidden = !compared;
+    this.markFree(found.places);
     for (const name of ["title", "aria-label"]) set(this.differs, name, null);
-    const { cells, rows } = found;
-    if (!cells.size && !rows.size) return setText(this.differs, "the table is the same as the other player's");
-    const say = (cells, rows) => `unlike the other player: ${[cells, rows].filter(Boolean).join(", ")}`;
-    const lengths = (which) => rows.size && `lengths of ${which}`;
-    const words = say(cells.size && tape.where(cells), lengths(ranges("row", [...rows])));
-    for (const name of ["title", "aria-label"]) set(this.differs, name, words);
-    const short = say(cells.size && plural(cells.size, "cell"), lengths(plural(rows.size, "row")));
-    this.differs.replaceChildren(h("i", { class: "sample unlike" }), short);
+    const { cells, lengths, owners, places, stale } = found;
+    if (!cells.size && !lengths.size && !owners.size && !places.size) {
+      const but = stale ? `, but for ${plural(stale, "stale cell")}` : "";
+      return setText(this.differs, `the table is the same as the other player's${but}`);
+    }
+    const of = (what, rows) => rows.size && `${what} of ${ranges("row", [...rows])}`;
+    const where = [places.size && "free rows", of("owners", owners), cells.size && tape.where(cells), of("lengths", lengths)];
+    for (const name of ["title", "aria-label"]) set(this.differs, name, `unlike the other player: ${where.filter(Boolean).join(", ")}`);
+    this.differs.replaceChildren(h("i", { class: "sample unlike" }), this.unlike(places.size, owners.size, cells.size, lengths.size));
+  }
+
+  /** How much differs; without numbers, all that can: as long as it gets. */
+  unlike(places = 1, owners = this.tape.rows, cells = this.tape.rows * this.tape.columns, lengths = this.tape.rows) {
+    const counts = [owners && plural(owners, "owner"), cells && plural(cells, "cell"), lengths && plural(lengths, "length")];
+    return `unlike the other player: ${[places && "free rows", ...counts].filter(Boolean).join(", ")}`;
+  }
+
+  /** The corner mark on the free rows whose place in the queue has another row there; on "none", if there is any. */
+  markFree(places) {
+    const chips = this.free.querySelectorAll(".chip, .none");
+    chips.forEach((chip, i) => set(chip, "data-differs", places.has(i) ? "" : null));
   }
 
   drawFree() {
@@ -217,7 +236,7 @@ class Player {
 
   freeLine(free, fresh = []) {
     const chip = (row) => h("span", { class: fresh.includes(row) ? "chip now" : "chip" }, String(row));
-    const rest = free.length > MAX_FREE ? [`\u2026 and ${count(free.length - MAX_FREE)} more`] : free.length ? [] : ["none"];
+    const rest = free.length > MAX_FREE ? [`\u2026 and ${count(free.length - MAX_FREE)} more`] : free.length ? [] : [h("span", { class: "none" }, "none")];
     return [`free rows (${this.tape.reuse}), next first: `, ...free.slice(0, MAX_FREE).flatMap((row) => [chip(row), " "]), ...rest];
   }
 
@@ -378,13 +397,36 @@ class Player {
     if (this.width === this.root.clientWidth) return this.lanes?.point(this.grid); // rows may have moved up or down
     this.width = this.root.clientWidth;
     this.theme();
+    this.share();
     this.grid.layout();
-    const { sayHeight, freeHeight } = this.room();
-    Object.assign(this, { sayHeight, freeHeight });
-    const players = [...this.head.players]; // those of a group keep their tables side by side
-    const height = (which) => `${Math.max(...players.map((player) => player[which] ?? 0))}px`;
-    for (const { says, free } of players) [says.style.minHeight, free.style.minHeight] = [height("sayHeight"), height("freeHeight")];
+    this.heights = this.room();
+    const players = [...this.head.players];
+    const stacked = this.stack(players);
+    for (const one of players) {
+      const together = stacked ? [one] : players; // those of a group keep their tables side by side
+      for (const name of ["says", "differs", "free"])
+        one[name].style.minHeight = `${Math.max(...together.map(({ heights }) => heights?.[name] ?? 0))}px`;
+    }
     for (const { lanes, grid } of players) lanes?.point(grid); // last: the arrow ends where its row stands now
+  }
+
+  /** The width that is there, between labels and cells: without bars where only then all cells have room. */
+  share() {
+    const { root, grid, tape } = this;
+    const left = this.width - EDGES - grid.leastWidth;
+    const tight = this.width - EDGES <= NARROW || (left < HEAD + LENGTHS && left >= TIGHT_HEAD + TIGHT_LENGTHS);
+    root.classList.toggle("tight", tight);
+    const head = tight ? clamp(Math.min(48 + 8 * tape.longestName, left - TIGHT_LENGTHS), TIGHT_HEAD, HEAD) : HEAD;
+    root.style.setProperty("--head", `${head}px`);
+  }
+
+  /** Do the players of a group stand one above the other? Then one legend, the last, is for all. */
+  stack(players) {
+    const boxes = players.map((player) => [player, player.root.getBoundingClientRect()]).sort(([, a], [, b]) => a.top - b.top);
+    const below = ([, a], [, b]) => Math.abs(a.left - b.left) < 2 && b.top >= a.bottom && b.top - a.bottom < NEAR * scaleOf(this.root);
+    const stacked = boxes.length > 1 && boxes.slice(1).every((box, i) => below(boxes[i], box));
+    boxes.forEach(([{ root }], i) => root.classList.toggle("followed", stacked && i < boxes.length - 1));
+    return stacked;
   }
 
   /** What the longest sentences and the most free rows take at this width, so that the table stays where it is. */
@@ -395,12 +437,14 @@ class Player {
     const longest = steps.sort((a, b) => length[b] - length[a]).slice(0, 20);
     const ruler = h("div", { class: "ruler", "aria-hidden": "true" });
     ruler.append(...longest.map((k) => h("p", { class: "says" }, ...this.sentence(k))));
+    ruler.append(h("p", { class: "differs" }, h("i", { class: "sample unlike" }), this.unlike()));
     ruler.append(h("p", { class: "free" }, ...this.freeLine(Array(this.question ? tape.free.length : tape.mostFree).fill(tape.rows - 1))));
     this.root.append(ruler);
     const scale = scaleOf(this.root);
     const heights = Array.from(ruler.children, (line) => Math.ceil(line.getBoundingClientRect().height / scale)); // offsetHeight rounds down
     ruler.remove();
-    return { freeHeight: heights.pop(), sayHeight: Math.max(...heights) };
+    const [differs, free] = heights.splice(-2);
+    return { differs, free, says: Math.max(...heights) };
   }
 
   theme() {

@@ -237,26 +237,50 @@ class Tape {
     return [...said, ...(rows.size > 4 ? [`and ${rows.size - 4} more rows`] : [])].join("; ");
   }
 
-  /** Where other traces, with tables of this size, are not the same at their step: cells by slot, rows by lengths. */
+  /**
+   * Where other traces, with tables of this size, are not the same at their step: cells by slot, where one of both is
+   * live, rows by lengths and by owners, and the queue of free rows by place. Cells that are live in none are only
+   * counted: nobody reads them.
+   */
   differences(others) {
-    const [cells, rows] = [new Set(), new Set()];
-    for (const { table, verified, alloced } of others) {
-      for (let row = 0; row < this.rows; row++) {
-        if (this.verified[row] !== verified[row] || this.alloced[row] !== alloced[row]) rows.add(row);
-        const [mine, theirs] = [this.table[row], table[row]];
-        for (let p = 0; (mine || theirs) && p < this.columns; p++)
-          if ((mine?.[p] ?? 0) !== (theirs?.[p] ?? 0)) cells.add(row * this.columns + p);
-      }
+    const found = { cells: new Set(), lengths: new Set(), owners: new Set(), places: new Set(), stale: 0 };
+    for (const other of others) {
+      for (let row = 0; row < this.rows; row++) this.compareRow(row, other, found);
+      const places = Array.from({ length: Math.max(this.free.length, other.free.length) }, (_, i) => i);
+      for (const i of places) if (this.free[i] !== other.free[i]) found.places.add(i);
     }
-    return { cells, rows };
+    return found;
+  }
+
+  compareRow(row, other, found) {
+    const [mine, theirs] = [this.owner(row), other.owner(row)];
+    if (mine.kind !== theirs.kind || mine.name !== theirs.name) found.owners.add(row);
+    if (this.verified[row] !== other.verified[row] || this.alloced[row] !== other.alloced[row]) found.lengths.add(row);
+    const live = row === this.paddingRow ? this.columns : Math.max(this.alloced[row], other.alloced[row]);
+    const [here, there] = [this.table[row], other.table[row]];
+    for (let p = 0; (here || there) && p < this.columns; p++) {
+      if ((here?.[p] ?? 0) === (there?.[p] ?? 0)) continue;
+      if (p < live) found.cells.add(row * this.columns + p);
+      else found.stale++;
+    }
   }
 
   owner(row) {
     if (row === this.paddingRow) return { ...NEUTRAL, kind: "padding", name: "padding" };
     const rids = this.owners.get(row) ?? [];
     if (!rids.length) return { ...NEUTRAL, kind: "free", name: this.freeRows.has(row) ? "free" : "nobody" };
-    const name = rids.map((rid) => (rid === null ? "by count" : rid === "" ? "(empty name)" : rid)).join(" + ");
-    return { ...(this.colours.get(rids[0]) ?? NEUTRAL), kind: "owned", name };
+    return { ...(this.colours.get(rids[0]) ?? NEUTRAL), kind: "owned", name: this.nameOf(rids) };
+  }
+
+  /** How many letters the longest name in the owners' column has. */
+  get longestName() {
+    const lists = [...this.owners.values(), ...this.events.flatMap(({ owners = [] }) => owners.map(([, , after]) => after))];
+    const two = (rids) => (rids.length > 1 ? 3 : 0); // and the mark of a fault
+    return Math.max("padding".length, ...lists.map((rids) => this.nameOf(rids).length + two(rids)));
+  }
+
+  nameOf(rids) {
+    return rids.map((rid) => (rid === null ? "by count" : rid === "" ? "(empty name)" : rid)).join(" + ");
   }
 
   /** What is wrong with a row, worst first, in as few words as fit beside its lengths. */

@@ -267,7 +267,7 @@ def test_a_pair_side_by_side_shows_lanes_texts_and_what_differs(notebook: Notebo
     expect(broken.locator(".cell[data-wrong]")).to_have_count(2)
     for one in (broken, mended):
         expect(one.locator(".cell[data-differs]")).to_have_count(2)
-        expect(one.locator("p.differs")).to_have_text("unlike the other player: 2 cells, lengths of 1 row")
+        expect(one.locator("p.differs")).to_have_text("unlike the other player: 2 cells, 1 length")
     page.screenshot(path=shots / "lab-pair-end.png")
     assert notebook.tell("pair[1].trace = late_step(NoResetOnReuse)") == ""
     expect(mended).to_have_attribute("data-step", "0")

@@ -1,5 +1,6 @@
 """Large type: read from the back of a room, switched for all players of a page, and remembered."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,24 @@ def test_a_pair_at_half_width(page: Page, tmp_path: Path, scheme: str, shots: Pa
         page.locator(ROOT).first.press(key)
         assert page.get_by_role("grid").evaluate_all(read) == tops, "the tables stay where they are"
     page.screenshot(path=shots / f"large-pair-{scheme}.png", full_page=True)
+
+
+@pytest.mark.parametrize("width", [1060, 718])
+def test_a_framed_pair_stands_one_above_the_other_with_every_label_whole(
+    page: Page, tmp_path: Path, width: int
+) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    (tmp_path / "frame.html").write_text(f"<!doctype html>{to_frame([late_step(NoResetOnReuse), late_step()])}")
+    page.goto((tmp_path / "frame.html").as_uri())
+    roots = page.frame_locator("iframe").locator(ROOT)
+    expect(roots).to_have_count(2)
+    assert (box(roots.nth(0))["y"] == box(roots.nth(1))["y"]) == (width == 1060)
+    switch(roots.nth(0)).click()
+    expect(roots.nth(1)).to_have_class(re.compile("large"))
+    first, second = box(roots.nth(0)), box(roots.nth(1))
+    assert first["y"] + first["height"] < second["y"] and first["width"] == second["width"]
+    labels = "(all) => all.every((one) => one.scrollWidth <= one.clientWidth)"
+    assert roots.locator(".lengths, .head, .name").evaluate_all(labels)
 
 
 @pytest.mark.parametrize("large", [False, True])

@@ -11,7 +11,7 @@ from reqpool.faulty import FreedTwice, NoResetOnReuse
 from reqpool.player import to_html
 from reqpool.player.page import to_fragment, to_frame
 from reqpool.pool import Req, ReqToTokenPool
-from reqpool.trace import Trace, record
+from reqpool.trace import Snapshot, Trace, record
 from reqpool.views import caption
 from tests.browser.conftest import OpenStatic
 from tests.browser.stories import READ_CELLS, SCRIPT, busy, late_step, picture, slots, story
@@ -708,18 +708,25 @@ DIFFERING = """(root) => [...root.querySelectorAll('.cell[data-differs]')]
   .map(({dataset: d}) => `${d.row} ${d.position}`).sort()"""
 
 
+def lengths_of(snapshot: Snapshot, row: int) -> tuple[int, int]:
+    return int(snapshot.verified[row]), int(snapshot.alloced[row])
+
+
+def unlike(one: Snapshot, other: Snapshot) -> list[list[int]]:
+    """[row, position] of the cells with another slot there, of those that are live here or there."""
+    found = (one.table != other.table).nonzero().tolist()
+    return [[row, at] for row, at in found if at < max(lengths_of(one, row)[1], lengths_of(other, row)[1])]
+
+
 def test_a_group_marks_what_differs_at_this_step(page: Page, tmp_path: Path, shots: Path) -> None:
     broken, mended = late_step(NoResetOnReuse), late_step()
     open_pair(page, tmp_path / "pair.html", broken, mended)
     for k in (*range(len(broken) + 1), 3):
         page.get_by_label("Step", exact=True).nth(k % 2).fill(str(k))
         one, other = broken.snapshot(k), mended.snapshot(k)
-        cells = [f"{row} {position}" for row, position in (one.table != other.table).nonzero().tolist()]
-        rows = [
-            str(row)
-            for row in range(len(one.verified))
-            if (one.verified[row], one.alloced[row]) != (other.verified[row], other.alloced[row])
-        ]
+        cells = [f"{row} {position}" for row, position in unlike(one, other)]
+        rows = [str(row) for row in range(len(one.verified)) if lengths_of(one, row) != lengths_of(other, row)]
+        stale = (one.table != other.table).sum().item() - len(cells)
         for at in (0, 1):
             root = page.locator(ROOT).nth(at)
             assert root.evaluate(DIFFERING) == cells
@@ -731,7 +738,8 @@ def test_a_group_marks_what_differs_at_this_step(page: Page, tmp_path: Path, sho
             if cells or rows:
                 assert said.inner_text().startswith("unlike the other player: ")
             else:
-                assert said.inner_text() == "the table is the same as the other player's"
+                but = f", but for {stale} stale cell{'' if stale == 1 else 's'}" if stale else ""
+                assert said.inner_text() == f"the table is the same as the other player's{but}"
     page.get_by_label("Step", exact=True).first.fill(str(len(broken)))
     assert page.get_by_role("note", name="row 1, positions 0 and 2, lengths of row 1").count() == 2
     for theme, width in (("light", 1000), ("dark", 1000), ("light", 420)):
@@ -740,6 +748,133 @@ def test_a_group_marks_what_differs_at_this_step(page: Page, tmp_path: Path, sho
         page.wait_for_timeout(100)
         page.screenshot(path=shots / f"pair-{theme}-{width}.png", full_page=True)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def chunks(freed: bool) -> Trace:
+    """A long row between two short ones; `freed`: it is given back and handed out again between its pieces."""
+    pool = ReqToTokenPool(3, 11, device="cpu")
+    with record(pool) as trace:
+        short, long, last = Req("short"), Req("long"), Req("last")
+        pool.alloc([short])
+        pool.append(short, slots(1, 2))
+        pool.alloc([long])
+        pool.append(long, slots(21, 22, 23))
+        pool.verify(long.req_pool_idx, 3)
+        if freed:
+            pool.free(long)
+            pool.alloc([long])
+        else:
+            trace.emit("note", text="between two pieces")
+            trace.emit("note", text="it keeps its row")
+            trace.emit("note", text="and its length")
+        pool.append(long, slots(*range(24, 32)))
+        pool.free(long)
+        pool.alloc([last])
+        pool.append(last, slots(32))
+        pool.free(last)
+        pool.free(short)
+    return trace
+
+
+MARKED = """(root) => [[...root.querySelectorAll(".head[data-differs]")].map((one) => Number(one.innerText.match(/\\d+/)[0])),
+  [...root.querySelectorAll(".chip")].map((one) => one.dataset.differs !== undefined)]"""
+
+
+def test_owners_and_free_rows_that_differ_are_said_and_marked(page: Page, tmp_path: Path) -> None:
+    traces = chunks(freed=True), chunks(freed=False)
+    open_pair(page, tmp_path / "pair.html", *traces)
+    seen = set()
+    longer = max((0, 1), key=lambda at: len(traces[at]))
+    for k in range(len(traces[longer]) + 1):
+        page.get_by_label("Step", exact=True).nth(longer).fill(str(k))
+        both = [trace.snapshot(min(k, len(trace))) for trace in traces]
+        owners = [row for row in range(1, 4) if both[0].owners.get(row, ()) != both[1].owners.get(row, ())]
+        for at, (mine, theirs) in enumerate((both, both[::-1])):
+            root = page.locator(ROOT).nth(at)
+            said = root.locator("p.differs").inner_text()
+            queue = [theirs.free[i : i + 1] != (row,) for i, row in enumerate(mine.free)]
+            assert root.evaluate(MARKED) == [owners, queue], k
+            assert ("free rows" in said) == (mine.free != theirs.free), k
+            assert (f"{len(owners)} owner" in said) == bool(owners), k
+        seen.add((bool(owners), both[0].free != both[1].free))
+    assert {(True, True), (False, True), (False, False)} <= seen, "each of them was there to be seen"
+
+
+def test_stale_cells_that_differ_are_told_and_not_marked(page: Page, tmp_path: Path) -> None:
+    def end(*numbers: int) -> Trace:
+        pool, req = ReqToTokenPool(2, 4, device="cpu"), Req("a")
+        with record(pool) as trace:
+            pool.alloc([req])
+            pool.append(req, slots(*numbers))
+            pool.free(req)
+        return trace
+
+    open_pair(page, tmp_path / "pair.html", end(1, 2), end(1, 3))
+    for k, words in (
+        (2, "unlike the other player: 1 cell"),
+        (3, "the same as the other player's, but for 1 stale cell"),
+    ):
+        page.get_by_label("Step", exact=True).first.fill(str(k))
+        for at in (0, 1):
+            expect(page.locator("p.differs").nth(at)).to_contain_text(words)
+            assert page.locator(ROOT).nth(at).evaluate(DIFFERING) == (["1 1"] if k == 2 else [])
+
+
+def test_the_mark_of_what_differs_is_there_once_in_a_cell(page: Page, tmp_path: Path) -> None:
+    open_pair(page, tmp_path / "pair.html", late_step(NoResetOnReuse), late_step())
+    page.get_by_label("Step", exact=True).first.fill("13")
+    style = "(all) => all.map((one) => getComputedStyle(one).backgroundRepeat)"
+    repeats = page.eval_on_selector_all("[data-differs], .sample.unlike", style)
+    assert repeats and set(repeats) <= {"no-repeat", "repeat"}
+    assert page.eval_on_selector_all(".cell[data-differs], .sample.unlike", style).count("repeat") == 0
+
+
+WHOLE = """(root) => {
+  const grid = root.querySelector(".grid");
+  const digits = [...root.querySelectorAll(".body .cell")].every((cell) => {
+    const text = document.createRange();
+    text.selectNodeContents(cell);
+    return text.getBoundingClientRect().width <= cell.clientWidth;
+  });
+  return digits && grid.scrollWidth <= grid.clientWidth && grid.dataset.more === undefined;
+}"""
+
+
+@pytest.mark.parametrize(("width", "halves"), [(1060, 2), (718, 1), (560, 1), (620, 1)])
+def test_cells_shrink_before_the_table_scrolls(page: Page, tmp_path: Path, width: int, halves: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    open_pair(page, tmp_path / "pair.html", *[chunks(freed=True)] * halves)
+    page.get_by_label("Step", exact=True).first.fill("8")
+    assert page.eval_on_selector_all(ROOT, f"(all) => all.map({WHOLE})") == [True] * halves
+
+
+def test_what_is_cut_at_the_right_fades_until_it_is_reached(open_static: OpenStatic) -> None:
+    page = open_static(busy(8, 64, 40))
+    grid = page.get_by_role("grid")
+    expect(grid).to_have_attribute("data-more", "")
+    grid.evaluate("(grid) => { grid.scrollLeft = grid.scrollWidth; }")
+    expect(grid).not_to_have_attribute("data-more", "")
+
+
+@pytest.mark.parametrize("width", [530, 900])
+def test_an_owner_by_count_is_read_in_full(page: Page, tmp_path: Path, width: int) -> None:
+    pool = ReqToTokenPool(1, 2, device="cpu")
+    with record(pool) as trace:
+        pool.alloc_rows(1)
+    page.set_viewport_size({"width": width, "height": 700})
+    open_pair(page, tmp_path / "pair.html", trace)
+    page.get_by_label("Step", exact=True).fill("1")
+    name = page.locator(".body .name").nth(1)
+    assert name.inner_text() == "by count"
+    assert name.evaluate("(one) => one.scrollWidth <= one.clientWidth")
+
+
+@pytest.mark.parametrize("width", [1000, 700])
+def test_players_one_above_the_other_have_one_legend(page: Page, tmp_path: Path, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 700})
+    open_pair(page, tmp_path / "pair.html", late_step(NoResetOnReuse), late_step())
+    seen = [legend.is_visible() for legend in page.locator(".legend").all()]
+    assert seen == [width == 1000, True]
 
 
 def test_tables_of_a_group_begin_at_the_same_height(page: Page, tmp_path: Path) -> None:
@@ -853,7 +988,7 @@ def test_a_canvas_marks_what_differs_too(page: Page, tmp_path: Path) -> None:
     one, other = busy(40, 128, 30), busy(40, 128, 30, seed=2)
     open_pair(page, tmp_path / "pair.html", one, other)
     page.get_by_label("Step", exact=True).first.fill("9")
-    cells = (one.snapshot(9).table != other.snapshot(9).table).nonzero().tolist()
+    cells = unlike(one.snapshot(9), other.snapshot(9))
     assert 0 < len(cells) <= 256
     for at in (0, 1):
         assert page.locator(ROOT).nth(at).evaluate(DIFFERING) == sorted(f"{row} {at}" for row, at in cells)
