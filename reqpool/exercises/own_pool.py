@@ -78,8 +78,8 @@ def part_of(cls: type) -> Callable[[Part], Part]:
 # ---- judging ---------------------------------------------------------------------------------------------------------
 
 
-def judge_of(step: int) -> Judge:
-    """What is asked of the class in this step: its own law, and those of the steps before."""
+def judge_of(step: int, most: int = MOST) -> Judge:
+    """What is asked of the class in this step: its own law, and those of the steps before. `most`: short sequences."""
 
     def judge(answer: Any) -> Case | None:
         _need_class(answer, step)
@@ -92,7 +92,7 @@ def judge_of(step: int) -> Judge:
 
         try:
             examples = EXAMPLES if step > 1 else 1  # step 1 has no operations
-            case = by_operations(build, right, STARTS, DEPTH, MOST, LONGEST, examples, LARGER)(learner)
+            case = by_operations(build, right, STARTS, DEPTH, most, LONGEST, examples, LARGER)(learner)
             return case if case is None or case.yours else replace(case, yours=_new_pool(learner, case.sentence))
         finally:
             learner.restore()

@@ -31,9 +31,12 @@ def need_table(own: Any, step: int, size: int, width: int) -> None:
             raise Wrong(f"`{name}` of {made} begins with {shortened(look(own, name).tolist())}, wanted zeros.")
     _need_own_cells(own, made)
     free = list(free_slots_of(own, made))
-    if list(free_slots_of(own, made)) != free:
-        what = f"{kind(look(own, 'free_slots'))}, which is empty when it has been read once"
-        raise Wrong(f"`free_slots` of {made} is {what}. Wanted a container that one can look into again.")
+    again = list(free_slots_of(own, made))
+    if again != free:
+        raise Wrong(
+            f"`free_slots` of {made} is {kind(look(own, 'free_slots'))}: read twice, it gives {shortened(free, 20)} "
+            f"and then {shortened(again, 20)}. Wanted a container that stays as it is when it is read."
+        )
     _need_free_rows(free, step, size, len(table), made)
 
 
