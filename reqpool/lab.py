@@ -67,17 +67,25 @@ from reqpool.scenarios.together import in_step, mark_wrong
 from reqpool.serving.chunk_times import longest_wait, prefill_steps, time_to_first_token
 from reqpool.serving.graph import carried
 from reqpool.serving.recite import DUMMY
-from reqpool.trace import Trace, record
+from reqpool.trace import Event, Trace, record
 from reqpool.views import charts
 
 WIDE = {"description_width": "10em"}
 
 
 class Lab(widgets.VBox):
-    """Controls and what they show. `rebuild` gets the controls' values by name, at the start and at every change."""
+    """Controls and what they show. `rebuild` gets the controls' values by name, at the start and at every change.
+
+    Args:
+        columns: names of controls that stand beside each other where there is room; without it one below the other.
+    """
 
     def __init__(
-        self, controls: Mapping[str, widgets.ValueWidget], rebuild: Callable[..., None], shown: list[widgets.Widget]
+        self,
+        controls: Mapping[str, widgets.ValueWidget],
+        rebuild: Callable[..., None],
+        shown: list[widgets.Widget],
+        columns: Sequence[Sequence[str]] = (),
     ) -> None:
         self.controls = controls
         self.error = text_box()
@@ -85,12 +93,19 @@ class Lab(widgets.VBox):
         self.change = showing_errors(self.error)(self._change)
         for control in controls.values():
             control.observe(self.change, names="value")
-        super().__init__([widgets.VBox(list(controls.values())), self.error, *shown, *keys_stay_here()])
+        super().__init__([_arranged(controls, columns), self.error, *shown, *keys_stay_here()])
         self.change()
 
     def _change(self, _: Any = None) -> None:
         self._rebuild(**{name: control.value for name, control in self.controls.items()})
         self.error.value = ""
+
+
+def _arranged(controls: Mapping[str, widgets.ValueWidget], columns: Sequence[Sequence[str]]) -> widgets.Box:
+    if not columns:
+        return widgets.VBox(list(controls.values()))
+    boxes = [widgets.VBox([controls[name] for name in names]) for names in columns]
+    return widgets.HBox(boxes, layout=widgets.Layout(flex_flow="row wrap"))
 
 
 def slider(label: str, value: int, low: int, high: int) -> widgets.IntSlider:
@@ -554,7 +569,9 @@ def dummy_entries() -> Lab:
     controls = {
         "live": slider("live requests", 2, 1, 4),
         "graph_size": scale("graph size", (2, 4, 8), 4),
-        "where": choice("dummies point at", [where for where in PADDING if where != OFF], "row 0"),
+        "where": choice(
+            "dummies point at", [where for where in PADDING if where != OFF], "last row"
+        ),  # a in row 0, too
         "writes": choice("the step writes", list(WRITES), "the cell [row, seq_len - 1] (LightLLM)"),
     }
     return Lab(controls, rebuild, [told, pair, table])
@@ -689,19 +706,31 @@ def _verdict(wrong: dict[str, list[int]], shown: bool) -> str:
 # ---- chapter 05 -----------------------------------------------------------------------------------------------------
 
 SAFEGUARDS = ("reset on reuse", "generation check", "fence")  # as in `Safeguards`
+HEADS = ("no safeguard", "with your safeguards")
+PLAYED = ("your run", "the run with no safeguard", "both")
 
 
 def late_step(landing: int = 1, reset: bool = True, generation: bool = False, fence: bool = False) -> Lab:
-    """A forward step that lands late: without a safeguard, with yours, and the outcomes of all of them."""
-    heads = ("no safeguard", "with your safeguards")
-    pair = late_beside(_late(landing, reset=False), _late(landing), heads)
-    told, strip = text_box(), text_box()
+    """A forward step that lands late: without a safeguard, with yours, and the outcomes of all of them.
 
-    def rebuild(landing: int, late_len: int, reset: bool, generation: bool, fence: bool, reuse: str, size: int) -> None:
+    One player at a time unless both are asked for: the table above it and the player then fit in one look.
+    """
+    bare = _late(landing, reset=False)
+    strip, told, place = text_box(), text_box(), widgets.VBox()
+    alone, pair = player(bare.trace), late_beside(bare, bare, HEADS)
+
+    def rebuild(
+        landing: int, late_len: int, reset: bool, generation: bool, fence: bool, reuse: str, size: int, played: str
+    ) -> None:
         chosen = (reset, generation, fence)
         runs = [_late(landing, late_len, *guards, reuse, size) for guards in ((False, False, False), chosen)]
-        told.value = "".join(_late_text(head, run) for head, run in zip(heads, runs, strict=True))
-        _play_late(pair.players, *runs)
+        both = list(zip(HEADS, runs, strict=True))
+        shown = both if played == "both" and any(chosen) else both[:1] if played == PLAYED[1] else both[1:]
+        told.value = "".join(_late_text(head, run) for head, run in shown)
+        _play_late(pair.players if shown == both else [alone], [run for _, run in shown])
+        now = (pair if shown == both else alone,)
+        if place.children != now:
+            place.children = now
         strip.value = outcome_strip(landing, late_len, chosen, reuse, size)  # last: a new one is twelve runs
 
     controls = {
@@ -712,14 +741,16 @@ def late_step(landing: int = 1, reset: bool = True, generation: bool = False, fe
         "fence": switch("fence: free waits for the step", fence),
         "reuse": choice("order of reuse", ["fifo", "lifo"], "fifo"),
         "size": slider("pool size (rows)", 3, 2, 5),
+        "played": choice("play", list(PLAYED), PLAYED[0]),
     }
-    return Lab(controls, rebuild, [strip, told, pair])
+    columns = (("landing", "late_len", "reuse", "size"), ("reset", "generation", "fence", "played"))
+    return Lab(controls, rebuild, [strip, told, place], columns)
 
 
 def stages(label: str, words: tuple[str, ...], value: int) -> widgets.SelectionSlider:
-    """A slider over things that have names and an order."""
+    """A slider over things that have names and an order, which is told from 1."""
     return widgets.SelectionSlider(
-        options=[(word, i) for i, word in enumerate(words)],
+        options=[(f"{i + 1}. {word}", i) for i, word in enumerate(words)],
         value=value,
         description=label,
         style=WIDE,
@@ -740,21 +771,25 @@ def late_beside(left: LateRun, right: LateRun, labels: tuple[str, str]) -> Pair:
     pair = side_by_side(left.trace, right.trace, labels)
     for column in pair.columns:
         column.layout.flex = "1 1 50em"  # 24 positions want room: one above the other unless the screen is wide
-    _play_late(pair.players, left, right)
+    _play_late(pair.players, [left, right])
     return pair
 
 
-def _play_late(players: Sequence[Player | FramedPlayer], left: LateRun, right: LateRun) -> None:
-    traces = in_step(left.trace, right.trace)
-    lands = (
-        k for k, event in enumerate(traces[0], start=1) if event.rid == "a" and event.kind in ("late_write", "verify")
-    )
+def _play_late(players: Sequence[Player | FramedPlayer], runs: Sequence[LateRun]) -> None:
+    """Each run in its player, at the moment when the write lands in the first; two have equally many steps."""
+    traces = in_step(*(run.trace for run in runs)) if len(runs) > 1 else [run.trace for run in runs]
+    lands = (k for k, event in enumerate(traces[0], start=1) if event.rid == "a" and _in_forward_lane(event))
     step = next(lands, 0)
     for one, trace in zip(players, traces, strict=True):
         with one.hold_sync():  # one message: the new trace, at the landing
             one.trace = trace
             if isinstance(one, Player):
                 one.step = step
+
+
+def _in_forward_lane(event: Event) -> bool:
+    """Of request a's events only the landing is, or the news that the check has dropped it."""
+    return dict(event.facts).get("lane") == "forward"
 
 
 def _late_text(head: str, run: LateRun) -> str:
@@ -774,37 +809,50 @@ def found_by(run: LateRun) -> str:
     return f"When the late write lands, row {run.row} is {whose}."
 
 
+UNSEEN = "position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap"
+
+
 def outcome_strip(landing: int, late_len: int, chosen: Safeguards, reuse: str, size: int) -> str:
-    """Who recites wrongly: every landing time against every combination of safeguards, each cell computed."""
-    found, cell = outcomes(late_len, reuse, size), "padding: 3px 10px; text-align: left; vertical-align: top"
+    """Who recites wrongly: every landing time against every combination of safeguards, each cell computed.
+
+    With the fence every combination is one run, that of a write before the free, and so one line of the table.
+    """
+    found, cell = outcomes(late_len, reuse, size), "padding: 2px 6px; text-align: left; vertical-align: top"
     whose = [f"row 1 is {f'{owner}&#x27;s' if owner else 'free'}" for owner in owners(late_len, reuse, size)]
     times = "".join(
         f'<th scope="col" style="{cell}; font-weight: normal">{i}. {escape(word)}<br><em>{who}</em></th>'
         for i, (word, who) in enumerate(zip(LANDINGS, whose, strict=True), start=1)
     )
+    lines = {
+        "none": (False, False, False),
+        "reset on reuse": (True, False, False),
+        "generation check": (False, True, False),
+        "reset and check": (True, True, False),
+        "fence, with or without the others": (False, False, True),
+    }
+    yours = (False, False, True) if chosen[2] else chosen
     rows = "".join(
-        f'<tr><th scope="row" style="{cell}; white-space: nowrap">{escape(_named(guards))}</th>'
-        + "".join(_outcome(who, cell, at == landing and guards == chosen) for at, who in enumerate(found[guards]))
+        f'<tr><th scope="row" style="{cell}">{name}</th>'
+        + "".join(_outcome(who, cell, at == landing and guards == yours) for at, who in enumerate(found[guards]))
         + "</tr>"
-        for guards in sorted(found, key=lambda guards: (guards[2], sum(guards), not guards[0]))
+        for name, guards in lines.items()
     )
-    title = f"Who recites wrongly: late step of {late_len}, {reuse}, {_count(size, 'row')}"
+    title = f"Who recites wrongly: late step of {late_len}, {reuse}, {_count(size, 'row')}. In the frame: your run"
     return (
-        f'<div style="overflow-x: auto"><table data-strip style="border-collapse: collapse">'
+        f'<div style="overflow-x: auto"><table data-strip style="border-collapse: collapse; table-layout: fixed; '
+        f'width: 54em; {TEXT}; max-width: none; line-height: 1.35">'
         f'<caption style="text-align: left; caption-side: top; padding: 6px 0">{title}</caption>'
-        f'<tr><th scope="col" style="{cell}">safeguards</th>{times}</tr>{rows}</table></div>'
+        f'<tr><th scope="col" style="{cell}; width: 11em">safeguards</th>{times}</tr>{rows}</table></div>'
     )
-
-
-def _named(guards: Safeguards) -> str:
-    return " + ".join(name for name, on in zip(SAFEGUARDS, guards, strict=True) if on) or "none"
 
 
 def _outcome(who: str, cell: str, yours: bool) -> str:
-    """A cross and who, or a hook: a word, a mark and a colour say the same; yours has a frame and the word."""
+    """A cross and who, or a hook: a word, a mark and a colour say the same; yours has a frame, and a word not seen."""
     wrong = who != "nobody"
     said = f"✗ {escape(who)} wrong" if wrong else "✓ nobody"
-    style = f"{cell}; border-left: 4px solid {BAD if wrong else GOOD}"
-    if yours:
-        return f'<td aria-current="true" style="{style}; outline: 2px solid; font-weight: bold">{said} (yours)</td>'
-    return f'<td style="{style}{"; font-weight: bold" if wrong else ""}">{said}</td>'
+    style = f"{cell}; position: relative; border-left: 4px solid {BAD if wrong else GOOD}"
+    bold = "; font-weight: bold" if wrong else ""
+    if not yours:
+        return f'<td style="{style}{bold}">{said}</td>'
+    frame = "; outline: 2px solid; outline-offset: -2px"
+    return f'<td aria-current="true" style="{style}{bold}{frame}">{said}<span style="{UNSEEN}"> (yours)</span></td>'

@@ -6,6 +6,7 @@ from itertools import product
 
 import ipywidgets as widgets
 import pytest
+import torch
 
 from reqpool import lab
 from reqpool.faulty import NoPaddingRow
@@ -169,6 +170,8 @@ def test_both_players_stand_at_the_step_at_which_the_first_wrong_letter_is_heard
     assert broken.step == mended.step == 12
     assert broken.trace[11].text == "engine step 2: a recites ·, b recites l (a: wrong)"
     assert mended.trace[11].text == "engine step 2: a recites y, b recites l"
+    now = [one.trace.snapshot(one.step).table for one in (broken, mended)]
+    assert torch.nonzero(now[0] != now[1]).tolist() == [[0, 1]], "the damage, and nothing besides"
     experiment.controls["writes"].value = ADD
     assert broken.trace[broken.step - 1].text.startswith("engine step 3: a recites ·")
     assert broken.step == mended.step

@@ -249,39 +249,91 @@ def test_every_control_has_a_label_and_nothing_is_an_output_widget(experiment: l
     assert not [one for one in everything_in(experiment) if isinstance(one, widgets.Output)]
 
 
-def test_both_players_stand_at_the_late_write_and_have_equally_many_steps(experiment: lab.Lab) -> None:
+def play(experiment: lab.Lab, played: str) -> list[Player]:
+    experiment.controls["played"].value = played
+    return players(experiment)
+
+
+def test_one_player_at_a_time_stands_where_the_write_lands_or_is_dropped(experiment: lab.Lab) -> None:
+    for at in range(1, len(LANDINGS)):
+        for generation in ON_OFF:
+            experiment.controls["landing"].value, experiment.controls["generation"].value = at, generation
+            (yours,) = play(experiment, lab.PLAYED[0])
+            event = yours.trace[yours.step - 1]
+            assert event.text.endswith("dropped") if generation and at > 2 else event.kind == "late_write"
+            (bare,) = play(experiment, lab.PLAYED[1])
+            assert bare.trace[bare.step - 1].kind == "late_write"
+            assert bare.trace.snapshot(bare.step).verified[1] >= 8
+    experiment.controls["landing"].value, experiment.controls["generation"].value = 1, False
+    play(experiment, lab.PLAYED[0])
+
+
+def test_two_players_stand_at_the_late_write_and_have_equally_many_steps(experiment: lab.Lab) -> None:
     for at in range(1, len(LANDINGS)):
         experiment.controls["landing"].value = at
-        left, right = players(experiment)
+        left, right = play(experiment, "both")
         assert len(left.trace) == len(right.trace)
         assert left.step == right.step
         assert left.trace[left.step - 1].kind == "late_write"
     experiment.controls["landing"].value = 1
+    play(experiment, lab.PLAYED[0])
+
+
+def test_without_a_safeguard_there_is_no_second_player_to_show(experiment: lab.Lab) -> None:
+    experiment.controls["reset"].value = False
+    assert len(play(experiment, "both")) == 1
+    experiment.controls["reset"].value = True
+    assert len(players(experiment)) == 2
+    play(experiment, lab.PLAYED[0])
 
 
 def test_the_strip_is_a_table_in_which_exactly_your_choice_is_marked(experiment: lab.Lab) -> None:
     strip = next(one.value for one in everything_in(experiment) if "data-strip" in str(getattr(one, "value", "")))
-    assert strip.count('scope="row"') == 8 and strip.count('scope="col"') == 1 + len(LANDINGS)
-    assert strip.count("✗") + strip.count("✓") == 8 * len(LANDINGS)
+    assert strip.count('scope="row"') == 5 and strip.count('scope="col"') == 1 + len(LANDINGS)
+    assert strip.count("✗") + strip.count("✓") == 5 * len(LANDINGS)
     assert strip.count("<caption") == 1
-    (yours,) = re.findall(r"<td aria-current=[^>]*>([^<]*)<", strip)
-    assert yours == "✓ nobody (yours)"
+    assert marked(strip) == ["✓ nobody (yours)"]
+
+
+def marked(html: str) -> list[str]:
+    """The text of the cells that are yours, as it is read aloud."""
+    return [re.sub(r"<[^>]+>", "", cell) for cell in re.findall(r"<td aria-current=[^>]*>(.*?)</td>", html)]
+
+
+@pytest.mark.parametrize(("reuse", "size"), ORDERS)
+@pytest.mark.parametrize("late_len", [1, 2, 8, 12])
+def test_the_fence_alone_says_what_it_says_with_the_others(late_len: int, reuse: str, size: int) -> None:
+    found = outcomes(late_len, reuse, size)
+    assert {tuple(who) for (_, _, fence), who in found.items() if fence} == {("nobody",) * len(LANDINGS)}
 
 
 def test_the_strip_follows_the_controls(experiment: lab.Lab) -> None:
     controls = experiment.controls
-    for at, reset, generation in product((0, 1, 3), ON_OFF, ON_OFF):
-        controls["landing"].value, controls["reset"].value, controls["generation"].value = at, reset, generation
-        (yours,) = re.findall(r"<td aria-current=[^>]*>([^<]*)<", texts(experiment))
-        who = outcomes()[reset, generation, False][at]
-        assert yours == (f"✗ {who} wrong (yours)" if who != "nobody" else "✓ nobody (yours)")
-    controls["landing"].value, controls["reset"].value, controls["generation"].value = 1, True, False
+    for at, *guards in product((0, 1, 3), ON_OFF, ON_OFF, ON_OFF):
+        controls["landing"].value = at
+        for name, on in zip(("reset", "generation", "fence"), guards, strict=True):
+            controls[name].value = on
+        who = late(at, 8, *guards, recorded=False).wrong
+        said = f"✗ {' + '.join(sorted(who))} wrong (yours)" if who else "✓ nobody (yours)"
+        assert marked(texts(experiment)) == [said]
+    for name, value in {"landing": 1, "reset": True, "generation": False, "fence": False}.items():
+        controls[name].value = value
+
+
+def test_landings_are_numbered_alike_on_the_slider_and_in_the_table(experiment: lab.Lab) -> None:
+    labels = [label for label, _ in experiment.controls["landing"].options]
+    heads = re.findall(r'<th scope="col"[^>]*>(\d\. [^<]*)<br>', texts(experiment))
+    assert [head.replace("&#x27;", "'") for head in heads] == labels
+    assert labels == [f"{number}. {name}" for number, name in enumerate(LANDINGS, start=1)]
 
 
 def test_the_sentence_says_whose_row_it_is_and_who_is_wrong(experiment: lab.Lab) -> None:
+    play(experiment, "both")
     assert "no safeguard: c recites wrongly." in texts(experiment)
     assert "with your safeguards: nobody recites wrongly." in texts(experiment)
     assert "row 1 is free." in texts(experiment)
+    play(experiment, lab.PLAYED[0])
+    assert "no safeguard: " not in texts(experiment)
     experiment.controls["landing"].value = 3
     assert "with your safeguards: c recites wrongly." in texts(experiment)
     assert "row 1 is b's by now." in texts(experiment)
@@ -293,5 +345,6 @@ def test_without_third_party_widgets_a_framed_page_takes_the_player_s_place(monk
     experiment = late_step()
     experiment.controls["landing"].value = 4
     assert experiment.error.value == ""
-    assert [type(one) for one in players(experiment)] == [FramedPlayer, FramedPlayer]
+    assert [type(one) for one in players(experiment)] == [FramedPlayer]
+    assert [type(one) for one in play(experiment, "both")] == [FramedPlayer, FramedPlayer]
     assert not [one for one in everything_in(experiment) if isinstance(one, Player)]
