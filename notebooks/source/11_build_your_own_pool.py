@@ -110,7 +110,7 @@ class MyPool:
 
 
 # %% [markdown]
-# **What the check does.** It makes small pools of your class, of one, two and three rows, and plays operations on them: every sequence of one, then of two, of three, as far as some fourteen hundred sequences go; then longer ones by chance. Its own books say what must be so. Your pool chooses the rows, and the books follow: order of reuse, container, helper methods and further attributes are yours.
+# **What the check does.** It makes small pools of your class, of one, two and three rows, and plays operations on them: every sequence of one, then of two, of three, as far as some fourteen hundred sequences go; then longer ones by chance. Before that it uses two pools side by side: they must share nothing. Its own books say what must be so. Your pool chooses the rows, and the books follow: order of reuse, container, helper methods and further attributes are yours.
 #
 # **What it answers.** The shortest sequence after which something is wrong, one sentence, and two players: your pool on the left, as it should be on the right, in the same steps. Step back, and see how it came about.
 #
@@ -143,7 +143,7 @@ def __init__(self, size, max_context_len):
 check(MyPool, step=1)
 
 # %% [markdown]
-# *Try:* `torch.zeros` without a dtype; one tensor under both names of lengths; a list made in the class instead of in `__init__`.
+# *Try:* `torch.zeros` without a dtype; one tensor under both names of lengths; a list made in the class instead of in `__init__`, or `MyPool.free_slots` for `self.free_slots`.
 
 # %% [markdown]
 # ## Step 2 · Alloc
@@ -279,7 +279,7 @@ check(MyPool, step=7)
 # %% [markdown]
 # ## Step 8 · Clear and double free
 #
-# Two ends. `clear` empties the pool, and nobody may go on believing that it has a row. And `free` is asked for what is not there: by a request without a row, and by one whose row is another's, or another pool's. So the pool has to write down who holds what: put `__init__` and `alloc`, with a line more each, into this cell too.
+# Two ends. `clear` empties the pool, and nobody may go on believing that it has a row. And `free` is asked for what is not there: by a request without a row, and by one whose row is another's, or another pool's. That one may even have been here before, or have the same `rid` as somebody here. So the pool has to write down who holds what: put `__init__` and `alloc`, with a line more each, into this cell too.
 
 # %%
 exercise("MyPool", step=8)
@@ -300,7 +300,7 @@ def clear(self):
 check(MyPool, step=8)
 
 # %% [markdown]
-# *Try:* `clear` without telling the holders; check only for `None`; change first and check then.
+# *Try:* `clear` without telling the holders; check only for `None`; compare `rid`s; leave the request in the dict after `free`; change first and check then.
 
 # %% [markdown]
 # ## The engine on your pool

@@ -61,6 +61,12 @@ class OwnPool(ReqToTokenPool):
             self.raised = raised
             raise raised.error from raised
 
+    def raised_as(self, error: BaseException) -> Raised | None:
+        """The learner's exception, where that is what has arrived, or what could not be printed on the way."""
+        if self.raised is not None and self.raised.error in (error, error.__context__):
+            return self.raised
+        return None
+
     # ---- the learner's state ---------------------------------------------------------------------------------------
 
     @property

@@ -172,8 +172,9 @@ def _first_up(said: str) -> str:
 
 def _why_stopped(pool: OwnPool, engine: Engine, error: BaseException) -> str:
     where = f"the engine stopped in its step {engine.num_steps + 1}"
-    if pool.raised is not None and pool.raised.error is error:
-        return f"{where}: your code raised `{pool.raised}`. {pool.raised.where}".rstrip()
+    raised = pool.raised_as(error)
+    if raised is not None:
+        return f"{where}: your code raised `{raised}`. {raised.where}".rstrip()
     if "wrongly admitted" in str(error):
         return (
             f"{where}: `alloc` returned None, though who has begun needs no new row, and for the others there was one"

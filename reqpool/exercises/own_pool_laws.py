@@ -164,9 +164,10 @@ class OwnPoolWorld(Books):
         try:
             return getattr(self.pool, name)(*args)
         except BaseException as error:
-            if self.pool.raised is not None and self.pool.raised.error is error:
-                raise self.pool.raised from error
-            raise
+            raised = self.pool.raised_as(error)
+            if raised is None:
+                raise
+            raise raised from error
 
     def _play_alloc(self, *names: str) -> None:
         doing = f"`alloc([{', '.join(names)}])`"
@@ -242,6 +243,7 @@ class OwnPoolWorld(Books):
 
     def _play_namesake(self, name: str) -> None:
         """Another request with the name of a holder, which names the holder's row."""
+        self._tell(name, f"another request with the rid {name} names row {self.held[name]}: here it is called x")
         why = f"`x` has the rid of `{name}` and names its row {self.held[name]}, but is another request"
         self._need_stranger_refused(Req(name, self.held[name]), why)
 

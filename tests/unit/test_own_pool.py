@@ -257,6 +257,12 @@ def test_code_that_does_not_come_back_ends_in_a_sentence_with_its_line(
     assert f"of `{name}`" in verdict.sentence
 
 
+def test_an_exception_that_cannot_be_printed_is_named() -> None:
+    body = "    class Odd(Exception):\n        def __str__(self):\n            raise ValueError\n    raise Odd\n"
+    cells = [*(text.cell for text in TEXTS[:3]), f"@part_of(MyPool)\ndef free(self, req):\n{body}"]
+    assert "`free(a)` raises `Odd`; wanted row 0 back." in verdict_on(written(cells), 4).sentence
+
+
 def test_what_hides_from_the_first_search_is_still_found() -> None:
     """A fault that shows only when the pool has been used for a while: no sequence of five operations meets it."""
     worn = TEXTS[3].cell.replace(
