@@ -361,7 +361,9 @@ def _chunk_controls(prompt_len: int, chunk_size: int) -> dict[str, widgets.Value
         "prompt_len": slider("long prompt", prompt_len, 1, 20),
         "chunk_size": slider("chunk size", chunk_size, 1, 20),
         "budget": slider("budget (tokens)", 8, 2, 24),
-        "mixed": choice("prefill and decode", [("mixed in one step", True), ("in separate steps", False)], True),
+        "mixed": choice(
+            "prefill and decode", [("mixed in one engine step", True), ("in separate engine steps", False)], True
+        ),
     }
 
 

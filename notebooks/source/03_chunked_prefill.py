@@ -211,11 +211,6 @@ refused = chunked_prefill(prompt_len=10, chunk_size=4, pool_class=CounterOnly)
 raises = [event.step + 1 for event in refused if event.kind == "refuse"]
 predict("counter_only", outcome=raises, reveal=refused)
 
-# %% jupyter={"source_hidden": true}
-assert refused[len(refused) - 2].text.endswith("kv_committed_len is 8")
-assert refused[len(refused) - 1].kind == "refuse" and refused.snapshot(len(refused)).verified[1] == 8
-assert [event.rows for event in chunked_prefill() if event.kind == "keep"] == [(1,), (1,)]
-
 # %% [markdown]
 # ### And the other half?
 #
@@ -261,6 +256,9 @@ except ValueError as error:
 # %% jupyter={"source_hidden": true}
 assert len(asked(3, 4, overlap=True, committed_at="result")) == 2  # `ReqToTokenPool`: no chunk is refused
 assert len(asked(3, 4, committed_at="launch", pool_class=CommittedOnly)) == 2  # nor here
+assert refused[len(refused) - 2].text.endswith("kv_committed_len is 8")
+assert refused[len(refused) - 1].kind == "refuse" and refused.snapshot(len(refused)).verified[1] == 8
+assert [event.rows for event in chunked_prefill() if event.kind == "keep"] == [(1,), (1,)]
 
 # %% [markdown]
 # ## Play
@@ -308,13 +306,13 @@ in_chunks()
 #
 # - Chunk size 1, then 12: in which engine step does *long* say its first letter?
 # - A budget of 4. *short* takes one token of it: what is left for the chunk? And why does *other* come in chunks now?
-# - Prefill and decode *in separate steps*: how many engine steps does *short* wait for its next letter?
+# - Prefill and decode *in separate engine steps*: how many engine steps does *short* wait for its next letter?
 # - Move everything at will. The texts stay right: no chunk size changes a letter.
 #
 # <details><summary>Answers</summary>
 # Chunk size 1: twelve chunks, and the first letter in engine step 14. (<em>short</em>'s own prompt of three now comes in chunks, too, so <em>long</em> begins in engine step 3.) Chunk size 12: the budget of 8 leaves 7 tokens, so it is two chunks, and the first letter comes in engine step 3; with a budget of 13 it is one chunk, and engine step 2.
 # <br>A budget of 4: 3 tokens are left for the chunk. When <em>other</em> begins, <em>short</em> and <em>long</em> both decode: 2 tokens are left for its prompt of three.
-# <br>In separate steps: 4 engine steps, since three of them prefill.
+# <br>In separate engine steps: 4 engine steps, since three of them prefill.
 # </details>
 
 # %% jupyter={"source_hidden": true}
@@ -419,12 +417,12 @@ assert slots_in_the_end(FreedBetweenChunks) == 33 - 6 and slots_in_the_end(ReqTo
 #
 # - A chunk size as long as the prompt: why is nothing wrong?
 # - A smaller budget, until *other* is hurt too: what has changed for it?
-# - *In separate steps*: does it save anybody?
+# - *In separate engine steps*: does it save anybody?
 #
 # <details><summary>Answers</summary>
 # As long as the prompt: one chunk, so there is no second one before which a row could be given back.
 # <br>A budget of 4: <em>short</em> and the last chunk of <em>long</em> take a token each, 2 are left, and <em>other</em>'s prompt of three comes in two chunks. Its row is given back between them.
-# <br> In separate steps: nobody is saved, the same letters are wrong.
+# <br>In separate engine steps: nobody is saved, the same letters are wrong.
 # </details>
 #
 # All that was taken out is this:
@@ -432,7 +430,7 @@ assert slots_in_the_end(FreedBetweenChunks) == 33 - 6 and slots_in_the_end(ReqTo
 # %%
 source(FreedBetweenChunks)
 
-# %%
+# %% jupyter={"source_hidden": true}
 broken, mended = chunks(7, 3, budget=8, freed_between=True), chunks(7, 3, budget=8)
 assert list(broken.wrong) == ["long"] and mended.wrong == {}
 assert chunks(7, 7, budget=8, freed_between=True).wrong == {}
@@ -457,7 +455,7 @@ read_while_freed()
 # %% [markdown]
 # The last step of the players is the forward step of a's first chunk. On the left, row 1 is b's by then: at positions 0 to 2 the forward step finds b's slots, and behind them one of a's; what it reads stands below, as what a recites. On the right it finds what was there when it was launched. Who gives a row back while a step that uses it is under way, gives it back too early; chapter 05 is about such forward steps.
 
-# %%
+# %% jupyter={"source_hidden": true}
 from reqpool.scenarios import row_read_while_freed
 
 texts = [dict(row_read_while_freed(kind)[-1].facts)["texts"] for kind in (FreedBetweenChunks, ReqToTokenPool)]

@@ -190,7 +190,7 @@ def waiting_times(prompt_len: int, chunk_size: int, num_running: int) -> Figure:
     axes.minorticks_off()
     most = max(max(times) for _, times, *_ in curves)
     axes.set_ylim(4, 2.5 * most)
-    axes.set_xlabel("chunk size (prompt tokens in a step)")
+    axes.set_xlabel("chunk size (prompt tokens in an engine step)")
     axes.set_ylabel("ms")
     axes.legend(frameon=False, fontsize=9, loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=2, borderaxespad=0.2)
     _time_line(line, prefill_steps(prompt_len, chunk_size, num_running))
@@ -219,7 +219,7 @@ def _time_line(axes: Axes, steps: Sequence[Step]) -> None:
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.set_xlabel(
-        "ms; each bar a step: blue with a piece of the prompt, orange the first without;\n"
+        "ms; each bar an engine step: blue with a chunk of the prompt, orange the first without;\n"
         "each stroke above: a token for every running request"
     )
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
