@@ -776,8 +776,10 @@ def chunks(freed: bool) -> Trace:
     return trace
 
 
-MARKED = """(root) => [[...root.querySelectorAll(".head[data-differs]")].map((one) => Number(one.innerText.match(/\\d+/)[0])),
-  [...root.querySelectorAll(".chip")].map((one) => one.dataset.differs !== undefined)]"""
+MARKED = """(root) => [
+  [...root.querySelectorAll(".head[data-differs]")].map((one) => Number(one.innerText.match(/\\d+/)[0])),
+  [...root.querySelectorAll(".chip")].map((one) => one.dataset.differs !== undefined),
+]"""
 
 
 def test_owners_and_free_rows_that_differ_are_said_and_marked(page: Page, tmp_path: Path) -> None:
