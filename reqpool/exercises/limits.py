@@ -38,7 +38,7 @@ except ImportError:  # Windows: nothing there bounds the memory of a part of a p
     resource = None
 
 MOST_INSTRUCTIONS = 300_000  # in one call; a right answer takes some hundreds in these small worlds
-MOST_IN_ALL = 20_000_000  # in one check; right answers take up to 600,000
+MOST_IN_ALL = 60_000_000  # in one check; right answers take up to 600,000
 MOST_SECONDS = 120.0  # for one check, of the clock
 MOST_BYTES = 2**29  # beyond what the process has when the check begins
 TICK = 0.01  # seconds of processor time
@@ -94,21 +94,12 @@ def is_overdue() -> bool:
     return bool(_checks) and time.monotonic() > _checks[0].deadline
 
 
-@contextmanager
-def counted() -> Iterator[Counter]:
+def counted() -> Counter:
     """One call: `OverLimit` is raised in it after so many instructions, its own or the whole check's."""
-    most, said = MOST_INSTRUCTIONS, f"It was stopped after {MOST_INSTRUCTIONS:,} instructions: {ENDLESS}"
-    if _checks and _checks[0].instructions < most:
-        most, said = _checks[0].instructions, f"The check was stopped after {MOST_IN_ALL:,} instructions: {SLOW}"
-    counter = Counter(most, said)
-    try:
-        with counter:
-            yield counter
-        if counter.is_over:
-            raise OverLimit(counter)  # which the learner's code has swallowed
-    finally:
-        if _checks:
-            _checks[0].instructions = max(0, _checks[0].instructions - (most - counter.left))
+    if _checks and _checks[0].instructions < MOST_INSTRUCTIONS:
+        said = f"The check was stopped after {MOST_IN_ALL:,} instructions: {SLOW}"
+        return Counter(_checks[0].instructions, said)
+    return Counter(MOST_INSTRUCTIONS, f"It was stopped after {MOST_INSTRUCTIONS:,} instructions: {ENDLESS}")
 
 
 # ---- counting --------------------------------------------------------------------------------------------------------
@@ -125,7 +116,7 @@ class Counter:
     """Counts the instructions of the learner's frames, here and in the threads that they start."""
 
     def __init__(self, most: int, said: str) -> None:
-        self.left, self.said = most, said
+        self.most, self.left, self.said = most, most, said
         self.is_on, self.is_over = True, False
 
     def count(self, frame: FrameType, event: str, arg: Any) -> Any:
@@ -135,7 +126,7 @@ class Counter:
         self.left -= 1
         if self.left < 0:
             self.stop()
-        if self.left % 16 == 0 and is_overdue():
+        if self.left % 64 == 0 and is_overdue():
             self.said = f"It was stopped after {MOST_SECONDS:g} seconds: {WAITS}"
             self.left = 0
             self.stop()
@@ -172,7 +163,7 @@ class Counter:
         sys.settrace(self.count)
         return self
 
-    def __exit__(self, *raised: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *raised: object) -> None:
         self.is_on = False
         sys.settrace(self.before)
         threading.settrace(self.before_in_threads)  # type: ignore[arg-type] - None is what it is at first
@@ -180,6 +171,10 @@ class Counter:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             is_default = self.handler == signal.SIG_DFL  # which would end the process if one tick were still to come
             signal.signal(signal.SIGVTALRM, signal.SIG_IGN if is_default else self.handler)
+        if _checks:
+            _checks[0].instructions = max(0, _checks[0].instructions - (self.most - self.left))
+        if self.is_over and kind is not OverLimit:
+            raise OverLimit(self)  # which the learner's code has swallowed
 
 
 # ---- memory, and the kernel ------------------------------------------------------------------------------------------

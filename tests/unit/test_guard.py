@@ -149,7 +149,7 @@ def kernel() -> dict[str, Any]:
         "folder": os.getcwd(),
         "filters": list(warnings.filters),
         "random": random.getstate(),
-        "numpy": np.random.get_state()[1].tolist(),
+        "numpy": repr(np.random.get_state()),
         "torch": torch.get_rng_state().tolist(),
         "dtype": torch.get_default_dtype(),
         "device": torch.get_default_device(),
