@@ -83,16 +83,20 @@ setup()
 # %% [markdown]
 # ## Why anybody should care
 #
-# SGLang made row 0 its padding row on 2026-05-01. The highest row was now `size`, but one buffer beside the table still had `size` entries: accuracy fell from 0.776 to about 0.72, and nothing crashed.
-# ([sgl-project/sglang pull 24439](https://github.com/sgl-project/sglang/pull/24439), May 2026, merged.)
+# One step of a model is many small launches of work on the GPU, and to launch them one by one takes time. So an engine records them once, say for a batch of four, and replays the recording: a *CUDA graph*. The step is *captured*.
+# A recording always reads the same buffers, and these have four entries, one for each place in the batch. With two requests two entries are left over: the **dummy entries**. They are computed all the same, so each has to point at some row and at some slot. (These words, and all others: [the glossary](glossary.md).)
 #
-# In the same month: the padded part of a captured batch still held the rows of an earlier, larger batch. Its dummy entries read those rows instead of row 0.
-# ([sgl-project/sglang pull 26292](https://github.com/sgl-project/sglang/pull/26292), 2026-05-25, merged; both looked up in autumn 2026.)
+# Twice in one month that went wrong in an engine:
+#
+# - SGLang let its dummy entries point at row 0, which was kept for them from 2026-05-01 on: its *padding row*. Rows 0 to `size` are `size + 1` rows. One buffer beside the table had room for `size` only, so what was written for row `size` landed behind its end. The answers became less accurate, and nothing crashed.
+#   ([sgl-project/sglang pull 24439](https://github.com/sgl-project/sglang/pull/24439), May 2026, merged.)
+# - A batch was smaller than the one before it, and the buffers behind its last request still held the rows of that larger batch. The dummy entries then read those rows instead of row 0.
+#   ([sgl-project/sglang pull 26292](https://github.com/sgl-project/sglang/pull/26292), 2026-05-25, merged; both looked up in autumn 2026.)
 
 # %% [markdown]
 # ## The picture
 #
-# **A captured CUDA graph always runs the same number of entries. Those without a request are dummy entries, and each of them has to point at some row: at table row 0, which belongs to nobody.**
+# **A captured step always runs the same number of entries. Those without a request are dummy entries, and they point at table row 0, which belongs to nobody.**
 
 # %%
 from reqpool.notebook import player
@@ -101,7 +105,7 @@ from reqpool.scenarios.experiments import padding
 player(padding("row 0", writes="slot").trace, step=9)
 
 # %% [markdown]
-# Two requests run in a batch of four. At this step the two dummy entries have read row 0, and their K and V went to slot 0. These are **two different zeros**:
+# Two requests run in a batch of four. Where the player stands, the two dummy entries have just read row 0, and their K and V went to slot 0. These are **two different zeros**:
 #
 # | | table row 0 | KV slot 0 |
 # | --- | --- | --- |
@@ -109,6 +113,8 @@ player(padding("row 0", writes="slot").trace, step=9)
 # | name | the padding row | the dummy slot |
 # | a dummy entry | reads it; in some engines it also writes a cell or a length of it | writes its K and V there |
 # | kept out of use by | the pool, which hands out the rows from 1 to the pool's size | the allocator, which hands out the slots from 1 to the allocator's size |
+#
+# In the picture the two buffers have SGLang's names: `req_pool_indices` holds the rows, `out_cache_loc` the slots to write. The code of this chapter calls them `rows` and `out_slots`.
 
 # %%
 from reqpool.notebook import figure
@@ -149,7 +155,7 @@ letters = runner.run(rows, positions=torch.tensor([3, 3]), tokens=model.tokens("
 letters
 
 # %% [markdown]
-# **Step 4. The buffers.** The graph reads these, whatever is in them. Two entries are requests; the other two are dummies.
+# **Step 4. The buffers.** The recorded step reads these, whatever is in them. Two entries are requests; the other two are dummies.
 
 # %%
 buffers = {name: runner.static[name].tolist() for name in ("rows", "positions", "out_slots")}
@@ -158,7 +164,7 @@ buffers
 # %% [markdown]
 # **Step 5. Which zero is which?** The zeros in `rows` are table row 0. The zeros in `out_slots` are KV slot 0. The zeros in `positions` are neither: the dummy's only token stands at position 0, so its length is 1.
 
-# %%
+# %% jupyter={"source_hidden": true}
 assert buffers == {"rows": [1, 2, 0, 0], "positions": [3, 3, 0, 0], "out_slots": [7, 8, 0, 0]}
 
 # %% [markdown]
@@ -175,22 +181,22 @@ torch.softmax(all_masked, dim=0)
 k, v = model.cache.read(0, torch.tensor([0]))
 bool(v.any()), pool.req_to_token[0].tolist(), pool.verified_lens.tolist()
 
-# %%
+# %% jupyter={"source_hidden": true}
 assert v.any() and not pool.req_to_token[0].any() and pool.verified_lens.tolist() == [0, 4, 4, 0, 0]
 
 # %% [markdown]
-# The code that fills the buffers. `self.dummy` is what a dummy entry carries.
+# The code that fills the buffers, before each step. `self.static` are the buffers; `live` is what the requests' entries carry, and `self.dummy` what a dummy entry does. (With `refresh_tail` off, the second half is left out: see "The stale tail" below.)
 
 # %%
 from reqpool.notebook import source
 
-source(GraphRunner.run)
+source(GraphRunner._fill)
 
 # %% [markdown]
 # **Not every engine stops at slot 0.** What a step writes for a dummy entry besides K and V differs:
 #
 # - *nothing more*: SGLang's schedule writes the cells before the step, for real requests only;
-# - *a cell*: LightLLM's decode kernel writes the cell [row, seq_len - 1] of every entry. Its dummies have length 2, so that is position 1;
+# - *a cell*: LightLLM's decode kernel writes the cell [row, seq_len - 1] of every entry. Its dummies have length 2, so the cell written is position 1;
 # - *a length*: in FluentLLM the forward thread raises `verified_lens[rows]` for every entry.
 
 # %% [markdown]
@@ -199,12 +205,18 @@ source(GraphRunner.run)
 # Now the safeguard is off: row 0 is handed out like any other row, and request a gets it. The dummy entries still point at row 0.
 
 # %% jupyter={"source_hidden": true}
-from reqpool.lab import OFF
+from reqpool.lab import OFF, telling_step
 from reqpool.notebook import predict
 
 unharmed = [live for live in (1, 2, 3, 4) if not padding(OFF, live=live, recorded=False).wrong]
 run = padding(OFF, live=unharmed[0])
-predict("load_that_hurts_nobody", outcome=unharmed, reveal=run.trace, recited=run.recited["a"])
+predict(
+    "load_that_hurts_nobody",
+    outcome=unharmed,
+    reveal=run.trace,
+    at=telling_step(run.trace),
+    recited=run.recited["a"],
+)
 
 # %% jupyter={"source_hidden": true}
 hurt = padding(OFF)
@@ -230,23 +242,23 @@ show(hurt.trace)
 # %% [markdown]
 # ### What did you see?
 #
-# <details><summary>At which step is the damage done, and at which does one hear of it?</summary>
-# Step 9 writes the cell; step 12 is the first wrong letter. Both belong to engine step 2. The cell is overwritten again in every later step, and nothing changes any more.
+# <details><summary>At which step of the player is the damage done, and at which is it noticed?</summary>
+# Step 9 of the player writes the cell; its step 12 brings the first wrong letter. Both belong to engine step 2. In every later engine step the cell is overwritten again, and nothing changes any more.
 # </details>
 # <details><summary>Whose fault does it look like?</summary>
 # Request a's. It alone recites wrongly, request b beside it is right, and both of a's lengths are what they should be.
 # </details>
 # <details><summary>At the end, request a gives back its row. What is odd?</summary>
-# One of its cells says slot 0, which nobody can give back. So slot 2, which stood there before, is never freed: it leaks.
+# It gives back 10 slots. Its row says slot 0 as well, which cannot be given back. So slot 2, which stood there before, leaks: nobody will ever be given it.
 # </details>
 
 # %%
 from reqpool.scenarios.dummies import first_cell
 
 leak = next(event.text for event in hurt.trace if "leak" in event.text)
-hurt.trace[8].kind, hurt.trace[11].text, first_cell(hurt.trace), leak
+print(hurt.trace[8].text, hurt.trace[11].text, leak, sep="\n")
 
-# %%
+# %% jupyter={"source_hidden": true}
 assert hurt.trace[8].kind == "pad_write" and hurt.trace[11].text.endswith("(a: wrong)")
 assert hurt.trace.snapshot(12).verified[:2] == hurt.trace.snapshot(12).alloced[:2] == (4, 4)  # no length is wrong
 assert first_cell(hurt.trace) == (2, 0, 1, 2, 0)  # engine step 2, row 0, position 1: slot 2 before, slot 0 after
@@ -254,7 +266,9 @@ assert first_cell(hurt.trace) == (2, 0, 1, 2, 0)  # engine step 2, row 0, positi
 # %% [markdown]
 # ## Change it
 #
-# Two players that move together, and stand where the first wrong letter is heard. Below each: what its dummies touch, why the first wrong letter is wrong, and all the texts. The table at the end sets every kind of write against every place to point at; each field is a run of its own.
+# Two players that move together, and stand where the first wrong letter comes out: on the left with no padding row, on the right with the dummies where you let them point. At first that is the last row. Request a is then in row 0 on both sides, so the one cell marked *unlike the other player* is the damage.
+#
+# Below each player: what its dummies touch, why the first wrong letter is wrong, and all the texts. The table at the end sets every kind of write against every place to point at; each cell of it is a run of its own.
 
 # %%
 from reqpool.lab import dummy_entries
@@ -266,12 +280,12 @@ dummy_entries()
 #
 # - *live requests* up to 4, then *graph size* 8: when is there damage, and when is there none?
 # - *the step writes*: which kinds hurt nobody in these runs, even with no padding row? Why is `+=` among them? (The next section says.)
-# - *dummies point at*: the last row instead of row 0. Request a is then in row 0 on both sides, and the marks *unlike the other player* show the damage alone. Which cell is it?
+# - *dummies point at*: row 0. Request a is then in row 1 on the right, and the two tables differ in every cell that it or b has: most of the marks *unlike the other player* are no damage now.
 # - *none, slot -1*: it protects one of the two zeros only. Which kind of write gets through? Where the step writes a cell, the text still says *read row 0, positions 0 to 1*: slot -1 is about K and V only, the buffer of rows still says 0, and row 0 is a's there.
 #
-# Two of the fields are nobody's engine: vLLM, whose dummies have slot -1 and length 0, was not seen to write a cell or a length for them. They show that slot -1 guards the slots and not the rows.
+# Two of the cells belong to no engine: vLLM, whose dummies have slot -1 and length 0, was not seen to write a cell or a length for them. They show that slot -1 guards the slots and not the rows.
 
-# %%
+# %% jupyter={"source_hidden": true}
 from reqpool.scenarios.experiments import WRITES, verdicts
 
 found = verdicts(live=2, graph_size=4)
@@ -315,7 +329,7 @@ one_a_step, two_a_step = (
 )
 one_a_step, two_a_step
 
-# %%
+# %% jupyter={"source_hidden": true}
 assert two_a_step == [2 * length for length in one_a_step]  # there are two dummy entries
 
 # %% [markdown]
@@ -343,7 +357,7 @@ lengths = torch.tensor([3, 3, 3])  # row 0's owner has three tokens, and is not 
 lengths[batch] += 1
 lengths.tolist()
 
-# %%
+# %% jupyter={"source_hidden": true}
 assert batch.tolist() == [1, 2, 0, 0] and lengths.tolist() == [4, 4, 4]
 
 # %% [markdown]
@@ -370,18 +384,18 @@ stale.recited["e"], stale.expected["e"]
 # %% [markdown]
 # Read it backwards. Request e recites **p** instead of **h**. It finds that letter at position 3 of row 3, in slot 21. Slot 21 was c's last one, and p was the letter that went in there. In engine step 3 the stale entry wrote it once more, just after e's prompt had been written. There *is* a padding row here; nobody pointed at it.
 
-# %%
+# %% jupyter={"source_hidden": true}
 ((row, position),) = dict(tail.facts)["wrong"]
 assert (row, position, int(stale.trace.snapshot(tail_step).table[row, position])) == (3, 3, 21)
 assert stale.wrong == {"e": [3]} and stale.recited["e"][3] == "p" and not fresh.wrong
 
 # %% [markdown]
-# In SGLang's case (pull 26292) only the row numbers were stale; the lengths were already reset, so the dummies read one cell of a foreign row. The mend is one more buffer set to zero. Here the whole tail is stale, and K and V go astray as well.
+# In SGLang's case (pull 26292) only the row numbers were stale; the lengths were already reset, so the dummies read one cell of a foreign row. The fix is to set one more buffer to zero. Here the whole tail is stale, and K and V go astray as well.
 
 # %% [markdown]
 # ### One entry short
 #
-# The other incident, pull 24439. With a padding row the table has `size + 1` rows, and so must everything that is indexed by row.
+# The other incident, pull 24439. With a padding row the table has `size + 1` rows, and everything that is indexed by row needs as many entries. Here is a buffer that has one less, and a write for the highest row:
 
 # %%
 side = torch.zeros(pool.size, dtype=torch.int32)
@@ -400,7 +414,7 @@ side, neighbour = memory[: pool.size], memory[pool.size :]
 memory[highest] = 7  # what a kernel does with the address of side[highest]
 side.tolist(), neighbour.tolist()
 
-# %%
+# %% jupyter={"source_hidden": true}
 assert neighbour[0] == 7 and pool.verified_lens.shape[0] == pool.size + 1
 
 # %% [markdown]
@@ -417,13 +431,13 @@ if device == "cpu":
 said = replayed(device=device), replayed(NoPaddingRow, device)
 said
 
-# %%
+# %% jupyter={"source_hidden": true}
 assert said == ("xyzxyzxyz", hurt.recited["a"])
 
 # %% [markdown]
 # ## A hundred requests as they came
 #
-# Three letters a request and two requests at a time are easy to watch. Is the padding row needed on a real day? Here are the first hundred requests of an hour of a chat service: the Azure LLM inference trace 2023, conversation (Patel et al., *Splitwise*, ISCA 2024; CC BY 4.0; its first 100 rows, made smaller). Where the file is not on this machine, a synthetic stream with its percentiles stands in, and its name says so.
+# Three letters a request and two requests at a time are easy to watch. Is the padding row needed on a real day? There is a public record of an hour of a chat service: the Azure LLM inference trace 2023, conversation (Patel et al., *Splitwise*, ISCA 2024; CC BY 4.0; its first 100 rows, made smaller). Where its file is not on this machine, a hundred *synthetic* requests with its percentiles stand in; then a line in bold above the picture says so.
 
 # %%
 from reqpool.workloads import stream
@@ -432,7 +446,7 @@ arrivals = stream("azure-conversation").first(100)
 arrivals.label, arrivals[0], arrivals[1]
 
 # %% [markdown]
-# **Made smaller**, so that one can read them: prompts are divided by 128 and clipped to 2 to 12 letters, outputs are divided by 16 and clipped to 1 to 24. The order is kept. One engine step stands for 16 short ones of 6 ms, so arrivals are divided by 0.096 s. The letters are made up, from a seed: the trace has none. The first five, as step of arrival, prompt, output:
+# **Made smaller**, so that one can read them: prompts are divided by 128 and clipped to 2 to 12 letters, outputs are divided by 16 and clipped to 1 to 24. The order is kept. One engine step stands for 16 short ones of 6 ms, so arrivals are divided by 0.096 s. The letters are made up, from a seed: the trace has none. The first five, as engine step of arrival, prompt, letters of output:
 
 # %%
 from reqpool.scenarios import real_requests
@@ -446,7 +460,7 @@ from reqpool.scenarios import real_requests
 runs = real_requests.padding_runs(arrivals)
 
 # %% [markdown]
-# Each square is a request. A **cross**: it recites wrongly. A **dot**: a dummy entry wrote into its row, and it recites rightly all the same.
+# Each bar is a request. A **cross**: it recites wrongly. A **dot**: a dummy entry wrote into its row, and it recites rightly all the same.
 
 # %% jupyter={"source_hidden": true}
 from reqpool.notebook import note
@@ -455,7 +469,10 @@ from reqpool.views import charts
 told = real_requests.told_of_padding(runs)
 drawing = charts.svg(charts.requests_hurt({name: run.marks for name, run in runs.items()}), told.replace("**", ""))
 page = "max-width: 760px; color: var(--jp-content-font-color1, inherit)"
-text_box(f'<div style="{page}">{drawing}</div>{note(prose(told).replace(chr(10), "<br>"))}')
+stand_in = real_requests.told_of_stand_in(arrivals)
+text_box(
+    f'{stand_in and note(prose(stand_in))}<div style="{page}">{drawing}</div>{note(prose(told).replace(chr(10), "<br>"))}'
+)
 
 # %% [markdown]
 # One of them, what it recites above what it should:
@@ -465,9 +482,9 @@ hurt_most = runs["no padding row"].longest_wrong()
 print(hurt_most.output, hurt_most.expected, sep="\n")
 
 # %% [markdown]
-# **What follows.** With the padding row nobody is hurt. Without it most requests are not hurt either: only who has row 0 can be, and only while a step is not full. With a graph for every batch size no step has a dummy entry, so the fault is there and hurts nobody. That is luck by configuration, and it ends with the first batch that does not fit.
+# **What follows.** With the padding row nobody is hurt. Without it most requests are not hurt either: only who has row 0 can be, and only in an engine step that is not full. With a graph for every batch size no step has a dummy entry, so the fault is there and hurts nobody. That is luck by configuration, and it ends with the first batch that does not fit.
 
-# %%
+# %% jupyter={"source_hidden": true}
 with_row, without, all_full = runs.values()
 assert not with_row.wrong and not with_row.touched and not all_full.wrong and all_full.had_row_0
 assert without.wrong.keys() <= without.touched <= without.had_row_0 and without.wrong
@@ -477,7 +494,7 @@ assert {indices[0] for indices in without.wrong.values()} == {1}  # always the s
 # ### What did you see?
 #
 # <details><summary>Dummy entries wrote into the rows with a dot. Why do those requests recite rightly?</summary>
-# Our model reads position 1 once, for its second letter. Whose cell is overwritten later never looks there again, and who wants one letter only never does. A trained model attends to all positions in every step: it would read the wrong slot each time.
+# Our model reads position 1 once, for its second letter. A request whose cell is overwritten later never looks there again, and one that wants a single letter never does. A trained model attends to all positions in every step: it would read the wrong slot each time.
 # </details>
 
 # %% [markdown]

@@ -88,7 +88,7 @@ setup()
 # Two answers from real engines:
 #
 # - TokenSpeed's older Python pool, and SGLang-FluentLLM where the same design runs (code of 2026-02-24), zero a row's lengths when it is freed **and once more when it is handed out**. The reason: the forward thread may still add to the length of a row whose request was retracted meanwhile.
-# - In SGLang that would have come too late. There the first values of a new request's row were written from the schedule side (when decoding takes over after a separate prefill), and then the step under way wrote the old owner's into the same row. The mend is neither a reset nor a check: the schedule stream now **waits** for the forward stream first. ([sgl-project/sglang pull 35748](https://github.com/sgl-project/sglang/pull/35748), merged 2026-08-21; the race is described in [pull 34077](https://github.com/sgl-project/sglang/pull/34077), closed in its favour. Looked up in autumn 2026.)
+# - In SGLang that would have come too late. There the first values of a new request's row were written from the schedule side (when decoding takes over after a separate prefill), and then the step under way wrote the old owner's into the same row. The fix is neither a reset nor a check: the schedule stream now **waits** for the forward stream first. ([sgl-project/sglang pull 35748](https://github.com/sgl-project/sglang/pull/35748), merged 2026-08-21; the race is described in [pull 34077](https://github.com/sgl-project/sglang/pull/34077), closed in favour of it. Looked up in autumn 2026.)
 #
 # Which of them is right, and when? That is this chapter.
 
@@ -101,13 +101,13 @@ setup()
 from reqpool.notebook import player
 from reqpool.scenarios import experiments
 
-unguarded = experiments.late(landing=1, reset=False)
+unguarded = experiments.late("after the free", reset=False)
 player(unguarded.trace, step=4)
 
 # %% [markdown]
-# Request a's last step was of eight tokens. The row was free when it came to its end, and now a *free* row has the verified length 8. The arrow is the late write.
+# Request a's last forward step was of eight tokens. The row was free when that step came to its end, and now a *free* row has the verified length 8. The arrow is the late write.
 #
-# **Why eight?** A decode step has one token as a rule. A step of several is what *speculative decoding* launches: some tokens are guessed and checked together. The story exaggerates it, so that the damage is seen at once; the slider below goes down to one. Only the *length* of that step comes late here, and the slots that it would have reserved are left out. So a verified length can lie beyond the alloced length, against chapter 01's rule that it never does: with the first landing it goes from 14 to 22 while alloced is 14. For a row that is handed out, that is just what `pool.check()` would refuse; of a free row it asks nothing.
+# **Why eight?** A decode step has one token as a rule. A step of several is what *speculative decoding* launches: some tokens are guessed and checked together. The story exaggerates it, so that the damage is seen at once; the slider below goes down to one. Only the *length* of that step comes late here, and the slots that it would have reserved are left out. So a verified length can lie beyond the alloced length, against chapter 01's rule that it never does: where the write lands before the free, it goes from 14 to 22 while alloced is 14. For a row that is handed out, that is just what `pool.check()` would refuse; of a free row it asks nothing.
 
 # %% [markdown]
 # ## Worked example: from a late length to a wrong letter
@@ -143,7 +143,7 @@ k = next(k for k, event in enumerate(trace, start=1) if event.kind == "append" a
 trace.snapshot(k).verified[1], trace.snapshot(k).alloced[1]
 
 # %% [markdown]
-# **Step 4. b's first step starts at the verified length**: at position 8, not at 0. Its K and V go to the slots that stand there.
+# **Step 4. b's first forward step starts at the verified length**: at position 8, not at 0. Its K and V go to the slots that stand there.
 
 # %%
 from reqpool.views import caption
@@ -151,7 +151,7 @@ from reqpool.views import caption
 caption(trace, k + 1)
 
 # %% [markdown]
-# **Step 5. Somebody reads it.** Seven steps later c comes to the letter whose K and V lie there.
+# **Step 5. Somebody reads it.** Seven engine steps later c comes to the letter whose K and V lie there.
 
 # %%
 unguarded.recited, unguarded.expected
@@ -165,7 +165,7 @@ print(unguarded.chain.replace(" → ", "\n→ "))
 # %% [markdown]
 # Who is hurt? Not a, which is gone. Not b, the owner of the row: it wrote to the wrong place, and reads from the same wrong place. It is **c, which never had that row**. Whoever debugs this looks at c's row, where every cell and every length is right.
 
-# %%
+# %% jupyter={"source_hidden": true}
 assert list(unguarded.wrong) == ["c"] and unguarded.recited["b"] == unguarded.expected["b"]
 
 # %% [markdown]
@@ -179,7 +179,7 @@ from reqpool import ReqToTokenPool
 source(ReqToTokenPool._reset_on_reuse)
 
 # %% [markdown]
-# **Generation check.** The pool counts how often a row has been handed out. A step remembers the count with which it was launched; before it writes, the host compares. Another count: the row is somebody else's, and the write is dropped.
+# **Generation check.** The pool counts how often a row has been handed out. A forward step remembers the count with which it was launched; before it writes, the host compares. Another count: the row is somebody else's, and the write is dropped.
 
 # %%
 pool = ReqToTokenPool(size=1, max_context_len=16, device="cpu")
@@ -193,7 +193,7 @@ launched, freed, int(pool.generation[row])
 # %% [markdown]
 # Look at the middle number. `free` does not move the count; `alloc` does.
 #
-# **Fence.** `free` waits until the step that uses the row is done. Nothing is late then. The price is the waiting.
+# **Fence.** `free` waits until the forward step that uses the row is done. Nothing is late then. The price is the waiting.
 
 # %% [markdown]
 # ## Predict
@@ -203,7 +203,7 @@ launched, freed, int(pool.generation[row])
 # No safeguard at all. This time the write lands *later*: b has the row and has recited its first letter. This runs, and is not shown yet:
 
 # %%
-later = experiments.late(landing=4, reset=False)
+later = experiments.late("after b's step", reset=False)
 
 # %% jupyter={"source_hidden": true}
 from reqpool.notebook import predict
@@ -218,25 +218,29 @@ predict("where_b_writes", outcome=went, reveal=later.trace, step=k - 1, slot=b_r
 # ### Who recites wrongly?
 
 # %% jupyter={"source_hidden": true}
-predict("who_recites_wrongly", outcome=sorted(later.wrong), reveal=later.trace, chain=later.chain)
+heard = next(k for k, event in enumerate(later.trace, start=1) if "wrong)" in event.text)
+predict("who_recites_wrongly", outcome=sorted(later.wrong), reveal=later.trace, at=heard, chain=later.chain)
 
 # %% [markdown]
 # ### Which switch saves this landing time?
 #
-# The late write lands when the row has just been handed out to b, before b's first step.
+# The late write lands when the row has just been handed out to b, before b's first forward step.
 
 # %%
-found = experiments.outcomes()
-alone = {"reset on reuse": found[True, False, False][3], "generation check": found[False, True, False][3]}
+found = experiments.outcomes()  # by safeguards (reset, check, fence): who recites wrongly at each landing
+at = experiments.LANDINGS.index("after b's alloc")
+alone = {"reset on reuse": found[True, False, False][at], "generation check": found[False, True, False][at]}
 
 # %% jupyter={"source_hidden": true}
 enough = [name for name, who in alone.items() if who == "nobody"]
-predict("reset_or_check", outcome=enough, reveal=experiments.late(landing=3, reset=True).trace)
+reset_alone = experiments.late("after b's alloc", reset=True).trace
+lands = next(k for k, event in enumerate(reset_alone, start=1) if event.kind == "late_write")
+predict("reset_or_check", outcome=enough, reveal=reset_alone, at=lands)
 
 # %% [markdown]
 # ## Play
 #
-# The first run once more, whole. Step to the late write, then to b's `append`, then to step 12 of the engine. The two lanes show who does what; the texts below the table show what comes of it.
+# The first run once more, whole. Step to the late write, then to b's `append`, then to engine step 12. The two lanes show who does what; the texts below the table show what comes of it.
 
 # %%
 from reqpool.player import show
@@ -246,11 +250,11 @@ show(trace)
 # %% [markdown]
 # ### What did you see?
 #
-# <details><summary>At which event does the damage begin, and at which can one read it?</summary>
-# It begins with the late write, event 4. K and V are overwritten at b's first forward step. The first wrong letter comes seven engine steps after that.
+# <details><summary>At which step of the player does the damage begin, and when is it noticed?</summary>
+# It begins with the late write, step 4 of the player. K and V are overwritten in b's first forward step. The first wrong letter comes seven engine steps after that.
 # </details>
 # <details><summary>Which cells of row 3, which is c's, are wrong?</summary>
-# None. The table is right in every cell. What is wrong are K and V in slots 9, 10, 11 and 12: c's step wrote them, and then b's. (In 25 too, at c's position 12; c recites twelve letters and reads positions 0 to 11 for them.) The cell below looks them up.
+# None. The table is right in every cell. What is wrong are K and V in slots 9, 10, 11 and 12: c's forward step wrote them, and then b's. (In 25 too, at c's position 12; c recites twelve letters and reads positions 0 to 11 for them.) The cell below looks them up.
 # </details>
 # <details><summary>Why does b recite rightly?</summary>
 # It wrote at positions 8 to 11 and looks a period, four positions, back from 12: at position 8. Written and read at the same wrong place.
@@ -272,7 +276,9 @@ assert c_row.index(25) == 12 == len(unguarded.recited["c"])  # read for its lett
 # %% [markdown]
 # ## Change it
 #
-# On top the slider for *when*. Then how large the late step is, and the three safeguards. Every cell of the table is a run of its own: **✗** and a name where somebody recites wrongly, **✓** where nobody does. The two players show the run with no safeguard and the run with yours. Both begin at the late write, and move together.
+# On top: *when* the write lands, six landings numbered 1 to 6; how large the late step is; and the three safeguards. Every cell of the table is a run of its own: **✗** and a name where somebody recites wrongly, **✓** where nobody does. With the fence nothing comes late, whatever else is on: one line of the table.
+#
+# The frame is round your run. The player shows it, and begins where the write lands. *play* shows the run with no safeguard in its place, or both, which move together.
 
 # %%
 from reqpool.lab import late_step
@@ -282,7 +288,7 @@ late_step()
 # %% [markdown]
 # *Try:*
 #
-# - Only *reset on reuse*, and move the slider from left to right. Where does it stop helping?
+# - Only *reset on reuse*, and move the first slider from left to right. Where does it stop helping?
 # - Only *generation check*. Where does it help, where not?
 # - Both. Is there any landing left that hurts? And with the fence alone?
 # - A late step of 12: who is hurt now, and through which cells?
@@ -290,19 +296,19 @@ late_step()
 # - *fifo* with four rows: what happened to the damage, and would you rely on it?
 #
 # <details><summary>Only reset on reuse: where does it stop helping?</summary>
-# At "after b's alloc", the fourth landing: b has the row, and nothing zeroes it any more.
+# At landing 4, "after b's alloc": b has the row, and nothing zeroes it any more.
 # </details>
 # <details><summary>Only the generation check: where does it help, where not?</summary>
-# It helps from "after b's alloc" on. At the second and third landing the row is free, the count has not moved, and the write passes. At the first nothing needs help.
+# It helps from landing 4 on, "after b's alloc". At landings 2 and 3 the row is free, the count has not moved, and the write passes. At landing 1 nothing needs help.
 # </details>
 # <details><summary>Both, or the fence alone: is any landing left that hurts?</summary>
 # None, with both and with the fence alone; for late steps of 1, 2, 8 and 12 the cell below runs them all.
 # </details>
 # <details><summary>A late step of 12: who is hurt, and through which cells?</summary>
-# b itself. With the write at the second landing it looks for its third letter at position 14 of its own row: a cell that was never written and says slot 0, the dummy slot.
+# b itself. With landing 2 it looks for its third letter at position 14 of its own row: a cell that was never written and says slot 0, the dummy slot.
 # </details>
 # <details><summary>lifo: how much earlier is the reset too late?</summary>
-# One landing earlier, at "after c's step": c has taken the row.
+# From landing 3 on, "after c's step", one earlier than with fifo: c has taken the row.
 # </details>
 # <details><summary>fifo with four rows: what happened to the damage?</summary>
 # Nobody recites wrongly, since nobody takes the row within the story. That is no safeguard: the next request gets it (see "Why fifo gives more time").
@@ -314,12 +320,12 @@ for late_len in (1, 2, 8, 12):
         every = experiments.outcomes(late_len, reuse)
         assert set(every[True, True, False]) == set(every[False, False, True]) == {"nobody"}
 
-ahead = experiments.late(0).trace
+ahead = experiments.late("before the free").trace
 lands = next(k for k, event in enumerate(ahead, start=1) if event.rid == "a" and event.kind == "verify")
 was, now = ahead.snapshot(lands - 1), ahead.snapshot(lands)
 assert (was.verified[1], now.verified[1], now.alloced[1]) == (14, 22, 14) and now.owners[1] == ("a",)
 
-twelve = experiments.late(1, 12, reset=False)
+twelve = experiments.late("after the free", 12, reset=False)
 assert list(twelve.wrong) == ["b"] and "third letter at position 14" in twelve.chain and "slot 0" in twelve.chain
 first_too_late = {
     reuse: next(at for at, who in enumerate(experiments.outcomes(8, reuse)[True, False, False]) if who != "nobody")
@@ -340,14 +346,14 @@ assert [experiments.LANDINGS[at] for at in first_too_late.values()] == ["after b
 #
 # So the reset is not enough when the write can land after the row was handed out again. The check alone is not enough when it can land before. Together they close both gaps; a fence closes them alone.
 #
-# Which landing is which moment: the cell below says it for *fifo* with three rows, the landings counted from 0. With *lifo* the `alloc` that counts is c's, and it is not on the slider: it lies between "after the free" and "after c's step".
+# Which landing is which moment? With *fifo* and three rows landing 1 is before `free`, 2 and 3 lie between `free` and b's `alloc`, and 4, 5 and 6 after it; the folded cell below looks it up. With *lifo* the `alloc` that counts is c's, which is not on the slider: it lies between landing 2, "after the free", and 3, "after c's step".
 
-# %%
-before, between, after_alloc = [0], [1, 2], [3, 4, 5]  # fifo, three rows; indices into experiments.LANDINGS
+# %% jupyter={"source_hidden": true}
+before, between, after_alloc = [1], [2, 3], [4, 5, 6]  # fifo, three rows; the numbers on the slider
 
 
 def saved(reset, generation, landings):
-    return all(found[reset, generation, False][at] == "nobody" for at in landings)
+    return all(found[reset, generation, False][number - 1] == "nobody" for number in landings)
 
 
 assert saved(False, False, before)
@@ -359,17 +365,21 @@ assert all(set(who) == {"nobody"} for (_, _, fence), who in found.items() if fen
 # %% [markdown]
 # ### Why fifo gives more time
 #
-# When a row is freed, the next owner takes it: at once with *lifo*, after all the others with *fifo*. The row's state at each landing time, computed:
+# When a row is freed, the next owner takes it: at once with *lifo*, after all the others with *fifo*. Whose row it is at each of the six landings, computed:
 
 # %%
-{(reuse, size): experiments.owners(8, reuse, size) for reuse in ("fifo", "lifo") for size in (3, 4)}
+for reuse in ("fifo", "lifo"):
+    for size in (3, 4):
+        print(f"{reuse}, {size} rows:", ", ".join(owner or "free" for owner in experiments.owners(8, reuse, size)))
 
 # %% [markdown]
-# An empty name is a free row. With *lifo* c has the row already in the first step after the abort, so the time between `free` and `alloc` is short, and the reset is too late sooner. With *fifo* and four rows, nobody takes the row within this story, and nobody recites wrongly, without any safeguard:
+# With *lifo* c has the row already in the first engine step after the abort, so the time between `free` and `alloc` is short, and the reset is too late sooner. With *fifo* and four rows, nobody takes the row within this story. Who recites wrongly at each landing, without any safeguard?
 
 # %%
-assert {who for row in experiments.outcomes(8, "fifo", 4).values() for who in row} == {"nobody"}
 experiments.outcomes(8, "fifo", 4)[False, False, False]
+
+# %% jupyter={"source_hidden": true}
+assert {who for row in experiments.outcomes(8, "fifo", 4).values() for who in row} == {"nobody"}
 
 # %% [markdown]
 # That is *time*, not safety. One more request, and the row is taken:
@@ -391,12 +401,13 @@ assert one_more == a_row and a_row not in (b_row, c_row)
 # %% [markdown]
 # ## Break it
 #
-# **When reset on reuse is not enough.** In the first player the reset is *on*, and the write lands after b's `alloc`. In the second the generation check is on as well, and at the same moment the write is dropped. Step on to b's first step, then to the last.
+# **When reset on reuse is not enough.** In the first player the reset is *on*, and the write lands after b's `alloc`. In the second the generation check is on as well, and at the same moment the write is dropped. Step on to b's first forward step, then to the end.
 
 # %%
 from reqpool.lab import late_beside
 
-only_reset, both = experiments.late(3, reset=True), experiments.late(3, reset=True, generation=True)
+handed_out = "after b's alloc"
+only_reset, both = (experiments.late(handed_out, reset=True, generation=check) for check in (False, True))
 late_beside(only_reset, both, ("reset on reuse", "reset on reuse and generation check"))
 
 # %%
@@ -407,10 +418,10 @@ only_reset.recited, both.recited
 # **When a generation check is not enough.** The other way round: only the check, and the write lands while the row is free.
 
 # %%
-only_check, both = experiments.late(1, reset=False, generation=True), experiments.late(1, reset=True, generation=True)
+only_check, both = (experiments.late("after the free", reset=reset, generation=True) for reset in (False, True))
 late_beside(only_check, both, ("generation check", "generation check and reset on reuse"))
 
-# %%
+# %% jupyter={"source_hidden": true}
 assert list(only_reset.wrong) == list(only_check.wrong) == ["c"] and not both.wrong
 
 # %% [markdown]
@@ -419,7 +430,7 @@ assert list(only_reset.wrong) == list(only_check.wrong) == ["c"] and not both.wr
 # %% [markdown]
 # ## A hundred requests as they came
 #
-# The story above was written for its slider. Does it happen by itself? Here are the first hundred requests of an hour of a chat service: the Azure LLM inference trace 2023, conversation (Patel et al., *Splitwise*, ISCA 2024; CC BY 4.0; its first 100 rows, made smaller). Where the file is not on this machine, a synthetic stream with its percentiles stands in, and its name says so.
+# The story above was written for its slider. Does it happen by itself? There is a public record of an hour of a chat service: the Azure LLM inference trace 2023, conversation (Patel et al., *Splitwise*, ISCA 2024; CC BY 4.0; its first 100 rows, made smaller). Where its file is not on this machine, a hundred *synthetic* requests with its percentiles stand in; then a line in bold above the picture says so.
 
 # %%
 from reqpool.workloads import stream
@@ -430,7 +441,7 @@ arrivals.label
 # %% [markdown]
 # **Made smaller**, so that one can read them: prompts are divided by 128 and clipped to 2 to 12 letters, outputs are divided by 16 and clipped to 1 to 24. The order is kept. One engine step stands for 16 short ones of 6 ms, so arrivals are divided by 0.096 s. The letters are made up, from a seed.
 #
-# The engine runs in overlap: the schedule lane is one step ahead. That a request is at its end is known when its last letter comes, and by then its next step is launched. So every request that ends leaves **one late step**, and so does every request that is retracted. Rows and slots are scarce, eight and 64, and rows are handed out last in, first out.
+# The engine runs in overlap: the schedule lane is one engine step ahead. That a request is at its end is known when its last letter comes, and by then its next forward step is launched. So every request that ends leaves **one late step**, and so does every request that is retracted. Rows and slots are scarce, eight and 64, and rows are handed out last in, first out.
 
 # %%
 from reqpool.scenarios import real_requests
@@ -438,7 +449,7 @@ from reqpool.scenarios import real_requests
 runs = real_requests.late_runs(arrivals)
 
 # %% [markdown]
-# Each square is a request. A **cross**: it recites wrongly. A **dot**: in some step its row said a wrong start position, and it recites rightly all the same.
+# Each bar is a request. A **cross**: it recites wrongly. A **dot**: in some engine step its row said a wrong start position, and it recites rightly all the same.
 
 # %% jupyter={"source_hidden": true}
 from reqpool.notebook import note, prose, text_box
@@ -447,7 +458,10 @@ from reqpool.views import charts
 told = real_requests.told_of_late(runs)
 drawing = charts.svg(charts.requests_hurt({name: run.marks for name, run in runs.items()}), told.replace("**", ""))
 page = "max-width: 760px; color: var(--jp-content-font-color1, inherit)"
-text_box(f'<div style="{page}">{drawing}</div>{note(prose(told).replace(chr(10), "<br>"))}')
+stand_in = real_requests.told_of_stand_in(arrivals)
+text_box(
+    f'{stand_in and note(prose(stand_in))}<div style="{page}">{drawing}</div>{note(prose(told).replace(chr(10), "<br>"))}'
+)
 
 # %% [markdown]
 # One of them, what it recites above what it should:
@@ -457,9 +471,9 @@ hurt_most = runs["generation check alone"].longest_wrong()
 print(hurt_most.output, hurt_most.expected, sep="\n")
 
 # %% [markdown]
-# **What follows.** Both moments come by themselves, row free and row handed out again. So each safeguard alone leaves somebody hurt, and the two together leave nobody. Most wrong starts are not heard: nearly every late step has one token, so the next owner starts one position too far on. It writes there, reads there, and its next cell is reserved already.
+# **What follows.** Both moments come by themselves, row free and row handed out again. So each safeguard alone leaves somebody hurt, and the two together leave nobody. Most wrong starts are never noticed: nearly every late step has one token, so the next owner starts one position too far on. It writes there, reads there, and its next cell is reserved already.
 
-# %%
+# %% jupyter={"source_hidden": true}
 guarded, *others = runs.values()
 assert not guarded.wrong and not guarded.touched and all(run.wrong for run in others)
 assert guarded.num_retracted and {where for where, _ in guarded.landed} == {"between", "after"}
@@ -467,12 +481,14 @@ assert all(len(run.touched - run.wrong.keys()) > len(run.touched) / 2 for run in
 assert sum(n for (_, tokens), n in guarded.landed.items() if tokens == 1) > 0.9 * sum(guarded.landed.values())
 
 # %% [markdown]
-# How many keys does a request find, in its own row, for the position it looks for? Of the first wrong letters of each run:
+# A wrong letter: how many keys does the request find, in its own row, for the position it looks for? For the first wrong letter of each request that has one:
 
 # %%
 from collections import Counter
 
-{name: dict(Counter(run.found.values())) for name, run in runs.items()}
+for name, run in runs.items():
+    keys = Counter({0: "none", 1: "one", 2: "two"}.get(num, num) for num in run.found.values())
+    print(f"{name}:", ", ".join(f"{how_many} ({times} times)" for how_many, times in keys.items()) or "no wrong letter")
 
 # %% [markdown]
 # *None*: K went to another slot, or somebody else's step has written over it (a `·` in a text: nothing was found). *Two*: the owner has skipped a cell, so its slot still holds K and V of whoever had it before, and they answer, too. *One*: there is a key, and the letter is another's.

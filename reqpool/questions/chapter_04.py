@@ -9,8 +9,9 @@ PREDICTIONS = {
         choices={(1,): "1", (2,): "2", (3,): "3", (4,): "4", (): "none of these"},
         why="A full batch has no dummy entry. So the fault comes and goes with the load: it is not there in a test "
         "whose batch happens to fit.",
-        seen="With four live requests no event of the story is about dummy entries, and a, whose row is row 0, "
-        "recites {recited}. Row 0 alone does no harm: something has to point at it.",
+        seen="The player stands after the first decode step: four requests in the graph of four. None of its steps, "
+        "from the first to the last, is about dummy entries; and a, whose row is row 0, recites {recited} in the end. "
+        "Row 0 alone does no harm: something has to point at it.",
     ),
     "cell_of_the_dummies": Prediction(
         "Two live requests in the graph of four: a is in row 0, b in row 1. The step writes the cell [row, seq_len - "

@@ -18,28 +18,28 @@ PREDICTIONS = {
             (): "nobody",
             ("b",): "b, the new owner of the row",
             ("c",): "c, a third request",
-            ("b", "c"): "both",
+            ("b", "c"): "b and c",
         },
         why="Now the first tokens of b stand at positions 0 to 3 and the later ones from 12 on. b looks one period "
         "back from where its row says it is. The chain: {chain}.",
-        seen="Step 24 is the first wrong letter: b says t, and y would be right. c is right to its end, although b "
-        "wrote to a slot of c's: that one stands at c's position 12, and for its letters c reads the positions 0 to "
-        "11.",
+        seen="The player stands at its step 24, where the first wrong letter comes out: b says t instead of y. "
+        "c is right to its end, although b wrote to a slot of c's: that one stands at c's position 12, and for its "
+        "letters c reads the positions 0 to 11.",
     ),
     "reset_or_check": Prediction(
-        "Landing: right after b's `alloc`. Which of the two is enough when it is the only one?",
+        "The late write lands right after b's `alloc`. Which of the two safeguards is enough when it is the only one?",
         choices={
-            ("reset on reuse",): "reset on reuse",
-            ("generation check",): "generation check",
-            ("reset on reuse", "generation check"): "each of the two",
-            (): "none of the two",
+            ("reset on reuse",): "reset on reuse alone",
+            ("generation check",): "generation check alone",
+            ("reset on reuse", "generation check"): "either alone is enough",
+            (): "neither alone is enough",
         },
         why="The reset was at the alloc, and the alloc is over: it zeroed a length that was zero, and the write came "
         "after. The generation has moved, so the check sees that the row is somebody else's. A fence saves as well: "
         "then nothing comes late.",
-        seen="This is the run with the reset alone. b gets row 1 in step 13, the late write raises its verified "
-        "length to 8 in step 15, and in step 16 b's first step starts at position 8. The first wrong letter is c's, "
-        "in step 53.",
+        seen="This is the run with the reset alone, and the player stands at the late write, its step 15. In step 13 "
+        "b got row 1; now the verified length of that row is 8; and in step 16, the next one, b's first forward step "
+        "starts at position 8. The first wrong letter is c's, in step 53.",
     ),
 }
 

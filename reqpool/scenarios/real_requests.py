@@ -154,6 +154,21 @@ def late_runs(arrivals: Stream) -> dict[str, Served]:
     }
 
 
+def told_of_stand_in(arrivals: Stream) -> str:
+    """In bold, where the requests are not the real ones; else nothing.
+
+    >>> from reqpool.workloads import synthetic
+    >>> told_of_stand_in(synthetic()).startswith("**These requests are synthetic")
+    True
+    """
+    if not arrivals.label.startswith("synthetic"):
+        return ""
+    return (
+        "**These requests are synthetic: the file of the Azure trace is not on this machine.** "
+        "Their lengths are drawn from its percentiles, and they arrive at its rate."
+    )
+
+
 def told_of_padding(runs: Mapping[str, Served]) -> str:
     """What `padding_runs` came to, a line each; the label of the stream first."""
     first = next(iter(runs.values()))

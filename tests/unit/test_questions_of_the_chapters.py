@@ -66,7 +66,8 @@ EXPECTED = {  # each found in another way than the notebook's
     "cell_of_the_dummies": (0, 2 - 1),
     "where_b_writes": (1, 4 + 8),
     "who_recites_wrongly": "b, the new owner of the row",  # below: its letters
-    "reset_or_check": "generation check",  # below: two runs
+    "reset_or_check": "generation check alone",  # below: two runs
+    "engine_without_reset": "b, and d, who never had the row",  # below: its letters
 }
 
 
@@ -168,6 +169,17 @@ def test_after_b_s_alloc_the_check_saves_and_the_reset_does_not() -> None:
     assert run.trace[15].text.startswith("request b's step starts at position 8")
     assert next(k for k, event in enumerate(run.trace, start=1) if "wrong" in event.text) == 53
     assert list(run.wrong) == ["c"]
+
+
+def test_without_the_reset_the_engine_of_chapter_11_makes_b_and_d_recite_wrongly() -> None:
+    from reqpool.exercises.own_pool_engine import served
+    from reqpool.faulty import NoResetOnReuse
+
+    prompts, said = {"b": "xyz", "c": "klm", "d": "pqrstu"}, {}
+    for req in served(NoResetOnReuse).reqs:
+        prompt = prompts[req.rid]
+        said[req.rid] = req.output == (prompt * len(req.output))[: len(req.output)]
+    assert said == {"b": False, "c": True, "d": False}
 
 
 # ---- the quizzes ---------------------------------------------------------------------------------------------------
