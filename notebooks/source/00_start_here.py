@@ -179,7 +179,7 @@ source(ReqToTokenPool.append)
 # %% [markdown]
 # ## Predict
 #
-# The next cell decodes one more token. Choose before you look: nothing is stored, and a wrong guess teaches more than none. A cell of the table is chosen by a click, or with the keys: Enter goes into the table, arrow keys move there, and Enter chooses.
+# The next cell *decodes* one more token: the model makes it, and it becomes part of the request. Choose before you look: nothing is stored, and a wrong guess teaches more than none. A cell of the table is chosen by a click, or with the keys: Enter goes into the table, arrow keys move there, and Enter chooses.
 
 # %%
 from reqpool import record
@@ -252,7 +252,7 @@ from reqpool.scenarios import padding_row
 show(padding_row())
 
 # %% [markdown]
-# **Reset** (chapter 05). Request a is gone, but its last forward step is not done yet: it writes a length into a row that is free by now. The next owner's lengths are reset when it gets the row, or it would begin in the wrong place.
+# **Reset** (chapter 05). Request a is gone, but its last *forward step*, the model computing a batch, is not done yet: it writes a length into a row that is free by now. The next owner's lengths are reset when it gets the row, or it would begin in the wrong place.
 
 # %%
 from reqpool.scenarios import late_write

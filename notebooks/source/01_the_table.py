@@ -123,7 +123,7 @@ pool.req_to_token.dtype, pool.req_to_token.element_size()
 # **Step 3. What it costs**, in bytes: rows × positions × 4.
 
 # %%
-print("computed", (pool.size + 1) * pool.max_context_len * 4, "measured", pool.req_to_token.nbytes)
+print(f"computed: {(pool.size + 1) * pool.max_context_len * 4}, measured: {pool.req_to_token.nbytes}")
 
 # %% [markdown]
 # **Step 4. Fill a row.** Five tokens of request a.
@@ -135,7 +135,7 @@ pool.append(a, [11, 12, 13, 6, 7])
 pool.read(a)
 
 # %% [markdown]
-# **Step 5. The lengths.** `alloced_lens` says for how many tokens slots are *reserved*; `verified_lens` for how many K and V are *known to be good*, since the forward step that writes them has reported. One number of each per row.
+# **Step 5. The lengths.** `alloced_lens` says for how many tokens slots are *reserved*; `verified_lens` for how many K and V are *known to be good*, since the forward step that writes them (the model computing a batch) has reported. One number of each per row.
 
 # %%
 pool.verify([a.req_pool_idx], 4)

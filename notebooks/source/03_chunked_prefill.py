@@ -140,7 +140,7 @@ pool.alloc([a])
 # %%
 pool.append(a, [1, 2, 3, 4])
 a.kv_committed_len += 4  # at the launch
-print("counter", a.inflight_middle_chunks, "committed", a.kv_committed_len)
+print(f"counter: {a.inflight_middle_chunks}, committed: {a.kv_committed_len}")
 
 # %% [markdown]
 # **Step 2. Its result comes.** The forward step raises the verified length; the counter goes down.
@@ -148,14 +148,14 @@ print("counter", a.inflight_middle_chunks, "committed", a.kv_committed_len)
 # %%
 pool.verify([1], 4)
 a.inflight_middle_chunks -= 1
-print("counter", a.inflight_middle_chunks, "committed", a.kv_committed_len)
+print(f"counter: {a.inflight_middle_chunks}, committed: {a.kv_committed_len}")
 
 # %% [markdown]
 # **Step 3. The second chunk**, not the last either. The request asks `alloc` again, as everyone in a batch does, and gets the row that it has.
 
 # %%
 a.inflight_middle_chunks += 1
-print("rows", pool.alloc([a]), "still free", pool.available_size())
+print(f"rows: {pool.alloc([a])}, still free: {pool.available_size()}")
 
 # %% [markdown]
 # **Step 4. No length was reset**, because the row is not new: the chunk goes behind the first one.
@@ -163,11 +163,7 @@ print("rows", pool.alloc([a]), "still free", pool.available_size())
 # %%
 pool.append(a, [5, 6, 7, 8])
 print("row 1:", pool.req_to_token[1].tolist())
-print("alloced", int(pool.alloced_lens[1]), "verified", int(pool.verified_lens[1]))
-
-# %% jupyter={"source_hidden": true}
-assert pool.req_to_token[1].tolist() == [1, 2, 3, 4, 5, 6, 7, 8, 0, 0]
-assert int(pool.alloced_lens[1]) == 8 and int(pool.verified_lens[1]) == 4 and pool.available_size() == 1
+print(f"alloced: {pool.alloced_lens[1]}, verified: {pool.verified_lens[1]}")
 
 # %% [markdown]
 # **Step 5. Not everybody may keep a row.** Request b holds row 2 and has done nothing with it: that it asks again is a mistake, and it is better said than hidden.
