@@ -18,8 +18,8 @@ from reqpool.exercises.catalogue import exercises, find
 from reqpool.exercises.exercise import Case, Verdict, examine
 from reqpool.exercises.values import shortened
 from reqpool.parts import BAD, GOOD, QUIET, at_the_end, note, prose, side_by_side, text_box
-from reqpool.scenarios.together import in_step
-from reqpool.trace import Trace
+from reqpool.scenarios.together import NOTHING, in_step
+from reqpool.trace import Event, Trace
 
 COLOURS = {"right": GOOD, "wrong": BAD, "not attempted": QUIET}
 HEADS = {"right": "Right.", "wrong": "Not yet.", "not attempted": "Not attempted so far:"}
@@ -70,9 +70,9 @@ def _pictures(case: Case) -> list[widgets.Widget]:
     parts: list[widgets.Widget] = []
     if case.yours and case.right:
         pair = to_the_end(case.yours, case.right)
-        parts.append(side_by_side(*pair, ("with yours", "as it should be"), step=len(pair[0])))
+        parts.append(side_by_side(*pair, case.labels, step=len(pair[0])))
     elif one := case.yours or case.right:
-        parts += [text_box(f"<strong>{'with yours' if case.yours else 'as it should be'}</strong>"), at_the_end(one)]
+        parts += [text_box(f"<strong>{case.labels[0 if case.yours else 1]}</strong>"), at_the_end(one)]
     if case.printed:
         parts.append(text_box(f"Your code printed:<pre>{escape(case.printed)}</pre>"))
     return parts
@@ -82,5 +82,18 @@ def to_the_end(yours: Trace, right: Trace) -> tuple[Trace, Trace]:
     """In step, and the last events of both at the last place: there stands what is wrong, and what would be right."""
     both = (yours, right)
     bodies = in_step(*(Trace(one.first, one.events[:-1]) for one in both))
-    yours, right = (Trace(body.first, [*body, *one.events[-1:]]) for body, one in zip(bodies, both, strict=True))
+    yours, right = (
+        Trace(body.first, [*_refusals_first(body), *one.events[-1:]]) for body, one in zip(bodies, both, strict=True)
+    )
     return yours, right
+
+
+def _refusals_first(trace: Trace) -> list[Event]:
+    """Beside the call that is not refused on the other side, and not beside the last thing that came of that call."""
+    events = list(trace)
+    for k, event in enumerate(events):
+        at = k
+        while event.kind == "refuse" and at > 0 and events[at - 1].text == NOTHING:
+            at -= 1
+        events[at : k + 1] = [event, *events[at:k]]
+    return events

@@ -9,12 +9,13 @@ from itertools import permutations
 from typing import Any
 
 from reqpool.exercises import guard
-from reqpool.exercises.exercise import Case, Exercise, by_cases, by_operations
+from reqpool.exercises.exercise import Case, Exercise, after, by_operations, ended
 from reqpool.exercises.search import Wrong, as_wrong
-from reqpool.exercises.values import difference, plain
+from reqpool.exercises.values import difference, plain, same
 from reqpool.faulty import FreedTwice
-from reqpool.pool import ReqToTokenPool
-from reqpool.trace import Trace, record
+from reqpool.pool import Req, ReqToTokenPool
+from reqpool.scenarios.together import NOTHING
+from reqpool.trace import Event, Trace, record
 
 # ---- A: a batch that has to be refused -------------------------------------------------------------------------------
 
@@ -29,44 +30,103 @@ def refused(free_rows: list[int], n: int) -> bool:
     return False
 
 
-def asked_for(case: tuple, said: str) -> Trace:
-    """The real pool is asked, with the same rows free, in the same order, as in the case."""
-    free_rows, n = case
-    pool = ReqToTokenPool(max(free_rows, default=1), 2, "cpu")
-    with record(pool) as trace:
-        if list(pool.free_slots) != free_rows:
-            pool.alloc_rows(pool.size)
-        if pool.available_size() < len(free_rows):
-            pool.free_rows(free_rows)
-        pool.alloc_rows(n)
-        trace.emit("note", text=f"must_refuse({free_rows}, {n}), {said}")
-    return trace
+class AsksFirst(ReqToTokenPool):
+    """The pool, with what the learner's line said at the place where a batch is refused."""
+
+    refuses = False
+
+    def _take(self, n: int) -> list[int] | None:
+        if self.refuses:
+            return None
+        if n <= len(self.free_slots):
+            return super()._take(n)
+        self.free_slots.clear()  # one after the other, as the pool takes them
+        raise IndexError("pop from an empty deque")
 
 
-def num_calls(case: tuple) -> int:
-    free_rows, _ = case
-    return 1 if free_rows == sorted(free_rows) != [] and free_rows[-1] == len(free_rows) else 2 + bool(free_rows)
+class BatchComes:
+    """So many rows are free, in this order, and one batch of new requests comes."""
+
+    def __init__(self, yours: Callable[..., Any], start: Sequence[int]) -> None:
+        self.yours, self.free_rows = yours, list(start)
+        self.pool = AsksFirst(max(start, default=1), 2, "cpu")
+        if list(self.pool.free_slots) != self.free_rows:
+            self.pool.alloc_rows(self.pool.size)
+            self.pool.free_rows(self.free_rows)
+        self.come = 0
+
+    def moves(self) -> Sequence[int]:
+        return () if self.come else BATCHES
+
+    def play(self, move: Any) -> None:
+        self.come = move
+        free_rows, wanted = self.free_rows, refused(self.free_rows, move)
+        self.call = f"must_refuse({free_rows}, {move})"
+        try:
+            answer = plain(guard.call(self.yours, list(free_rows), move))
+        except (guard.Raised, guard.Stopped) as error:
+            raise Wrong(f"`{self.call}`: {ended(as_wrong(error).sentence)} Wanted `{wanted}`.") from error
+        self.pool.refuses = truth(answer)
+        with suppress(IndexError):  # which the picture shows
+            self.pool.alloc([Req(rid_of(i)) for i in range(move)])
+        if same(answer, wanted):
+            return
+        said = f"`{self.call}` gives {difference(answer, wanted)}"
+        raise Wrong(f"{said}{'' if truth(answer) == wanted else self.why(move)}.")
+
+    def why(self, num: int) -> str:
+        free = len(self.free_rows)
+        rows = f"{number(free)} row{'' if free == 1 else 's'} {'is' if free == 1 else 'are'} free"
+        asked = f"{number(num)} {'is' if num == 1 else 'are'} wanted"
+        if num <= free:
+            return f": {rows} and {asked}: that fits"
+        lost = f", and what there is is lost: row {self.free_rows[0]} is nobody's now" if free else ""
+        return f": {rows} and {asked}{lost}"
+
+    def led_by(self, moves: Sequence[int]) -> str:
+        return ""
+
+    def so_it_should_be(self) -> str:
+        """Of the right picture."""
+        if refused(self.free_rows, self.come):
+            return f"{self.call} says True: alloc gives None, and nothing has changed"
+        rows = ", ".join(map(str, self.free_rows[: self.come]))
+        gets = f"the batch gets row{'' if self.come == 1 else 's'} {rows}" if rows else "nobody is in the batch"
+        return f"{self.call} says False: {gets}"
+
+    def seen(self) -> Hashable:
+        return self.come, tuple(self.pool.free_slots)
 
 
-FREE_ROWS = [*(list(range(1, size + 1)) for size in (1, 2, 3, 0, 9)), [3, 1], [2, 4, 3], list(range(1, 41))]
+def truth(answer: Any) -> bool:
+    """What `if` makes of a plain value; an object of the learner's own is not asked."""
+    return bool(answer) if answer is None or isinstance(answer, (int, float, str, list, dict)) else True
+
+
+def number(num: int) -> str:
+    return ("no", "one", "two", "three", "four")[num] if num < 5 else str(num)
+
+
+def rid_of(i: int) -> str:
+    """a to z, then a2, b2 ..."""
+    return "abcdefghijklmnopqrstuvwxyz"[i % 26] + (str(i // 26 + 1) if i > 25 else "")
+
+
+FREE_ROWS = [*(tuple(range(1, size + 1)) for size in (1, 2, 3, 0, 9)), (3, 1), (2, 4, 3), tuple(range(1, 41))]
+BATCHES = (*range(5), 9, 10, 11, 39, 40, 41)
 
 MUST_REFUSE = Exercise(
     "must_refuse",
     "02 A",
     "complete the line: `True` when a batch of `n` new requests has to be refused, `free_rows` being the list of the "
     "free rows.",
-    by_cases(
-        refused,
-        [(rows, n) for rows in FREE_ROWS for n in (*range(5), 9, 10, 11, 39, 40, 41)],
-        asked_for,
-        name="must_refuse",
-        count=num_calls,
-    ),
+    by_operations(BatchComes, refused, FREE_ROWS, depth=1, examples=5),
     hints=("All or nothing: how many rows must there be at least?", "A batch that takes the very last row is fine."),
     solution="""
 def must_refuse(free_rows, n):
     return n > len(free_rows)
 """,
+    praise="It stood in a real pool, in place of the pool's own line.",
 )
 
 # ---- B: the free rows after some are given back ----------------------------------------------------------------------
@@ -82,11 +142,13 @@ class GivesBack(ReqToTokenPool):
         super().__init__(size, 2, "cpu", reuse=reuse)
         self.yours = yours
         self.wanted: list[int] = []  # what is right this time, for the sentence
+        self.asked = ""
         self.error: Wrong | guard.Raised | guard.Stopped | None = None  # kept: it is not the pool that refuses
 
     def _give_back(self, rows: list[int]) -> None:
         free_rows = list(self.free_slots)
         super()._give_back(rows)
+        self.asked = f"give_back({free_rows}, {list(rows)}, {self.reuse!r})"
         try:
             answer = plain(guard.call(self.yours, free_rows, list(rows), self.reuse))
         except (guard.Raised, guard.Stopped) as error:
@@ -95,7 +157,7 @@ class GivesBack(ReqToTokenPool):
         if isinstance(answer, list) and all(type(row) is int for row in answer):
             self.free_slots = deque(answer)
         else:
-            self.error = Wrong(f"`give_back` returns {difference(answer, self.wanted)}.")
+            self.error = Wrong(f"`{self.asked}` gives {difference(answer, self.wanted)}.")
 
 
 class RowsComeBack:
@@ -118,7 +180,6 @@ class RowsComeBack:
             self.out += self.pool.alloc_rows(what) or []  # by the books as many are free
             del self.free[:what]
             return
-        before = list(self.free)
         for row in what:
             self.out.remove(row)
             self.free.insert(len(self.free) if self.reuse == "fifo" else 0, row)
@@ -126,14 +187,14 @@ class RowsComeBack:
         self.pool.free_rows(list(what))
         if self.pool.error:
             raise self.pool.error
-        self.compare(list(self.pool.free_slots), before, list(what))
+        self.compare(list(self.pool.free_slots))
 
-    def compare(self, got: list[int], before: list[int], rows: list[int]) -> None:
+    def compare(self, got: list[int]) -> None:
         if got == self.free:
             return
         lost = sorted((Counter(self.free) - Counter(got)).elements())
         added = sorted((Counter(got) - Counter(self.free)).elements())
-        call = f"`give_back({before}, {rows}, {self.reuse!r})` gives `{got}`, wanted `{self.free}`"
+        call = f"`{self.pool.asked}` gives `{got}`, wanted `{self.free}`"
         if lost:
             raise Wrong(f"{call}: row {lost[0]} is lost, neither free nor anybody's.")
         if added:
@@ -141,6 +202,17 @@ class RowsComeBack:
             raise Wrong(f"{call}: row {added[0]} {twice}.")
         order = "row freed first has to go out first" if self.reuse == "fifo" else "row freed last has to go out first"
         raise Wrong(f"{call}: the right rows in the wrong order. With {self.reuse} the {order}.")
+
+    def led_by(self, moves: Sequence[Any]) -> str:
+        return after(
+            [
+                f"take {what} row{'' if what == 1 else 's'}" if kind == "take" else f"free {list(what)}"
+                for kind, what in moves
+            ]
+        )
+
+    def so_it_should_be(self) -> str:
+        return f"{self.pool.asked} gives {self.free}"
 
     def seen(self) -> Hashable:
         return tuple(self.free), tuple(self.out)
@@ -210,31 +282,51 @@ def breaks_freed_twice(function: Callable[..., Any]) -> Case | None:
             guard.call(function, pool)
         except (guard.Raised, guard.Stopped) as raised:
             error = as_wrong(raised).sentence
+            if "of request" in error and "it holds no row" in error:
+                error = f"{ended(error)} {REMEMBERS}"
             trace.emit("note", text=error.replace("`", ""))
     if error:
         return Case(f"{error[:1].upper()}{error[1:]}", len(trace) - 1, trace)
     real = played_on(ReqToTokenPool(2, 4, "cpu"), function)
     n, k = len(trace), second_free(real)
     if k is None:
-        return Case("The real pool takes all of this: no row is given back a second time.", n, trace, real)
+        said = "The real pool takes all of this: no row is given back a second time."
+        return pair(said, n, trace, real, "the real pool takes all of this")
     taken = {row for event in trace.events[:k] if event.kind == "alloc" for row in event.rows}
     given = Counter(row for event in trace.events[:k] if event.kind == "free" for row in event.rows)
     twice = [row for row in trace[k - 1].rows if row in taken and given[row] > 1]
+    refuses = f"the real pool refuses step {k}, and nothing after it is done"
     if not twice:
         said = f"Step {k} gives back a row that was not taken and given back before: wrong, but no second free."
-        return Case(said, k, trace, real)
+        return pair(said, k, trace, real, refuses)
     holders = [trace.snapshot(at).owners.get(row, ()) for at in range(k, n + 1) for row in twice]
     if not any(len(each) > 1 for each in holders):
         said = f"Row {twice[0]} is given back twice, but it is not handed out to two. How many must come for that?"
-        return Case(said, n, trace, real)
+        return pair(said, n, trace, real, refuses)
     return None
+
+
+REMEMBERS = (
+    "`FreedTwice` has dropped only the check of `free_rows`; a request object remembers that its row is given back: "
+    "take the row by count."
+)
+
+
+def pair(said: str, num: int, trace: Trace, real: Trace, right: str) -> Case:
+    """Call beside call: where the real pool has stopped, nothing happens any more."""
+    idle = [Event(event.step, "note", text=NOTHING) for event in trace.events[len(real) :]]
+    beside = Trace(real.first, [*real.events, *idle])
+    for one, text in ((trace, said), (beside, right)):
+        one.events.append(Event(0, "note", text=text.replace("`", "")))
+    return Case(said, num, trace, beside)
 
 
 TWO_IN_ONE_ROW = Exercise(
     "two_in_one_row",
     "02 C",
-    "with calls on a `FreedTwice(size=2, max_context_len=4)`, take a row, give it back twice, and so make it be handed "
-    "out to two, requests or by count. The real pool has to refuse the second free.",
+    "with calls on a `FreedTwice(size=2, max_context_len=4)`, take a row and give it back twice, so that it is "
+    "handed out to two holders (requests, or whoever takes a row by count). The real pool has to refuse the second "
+    "free.",
     breaks_freed_twice,
     hints=(
         "Take a row by count with `alloc_rows(1)`, and free it twice with `free_rows`.",

@@ -7,8 +7,9 @@ from itertools import product
 from typing import Any
 
 from reqpool.exercises import guard
+from reqpool.exercises.chapter_02 import truth
 from reqpool.exercises.chapter_04 import up_to_step
-from reqpool.exercises.exercise import Case, Exercise, by_operations
+from reqpool.exercises.exercise import Case, Exercise, by_operations, ended
 from reqpool.exercises.guard import Raised, Stopped
 from reqpool.exercises.search import Wrong, as_wrong
 from reqpool.exercises.values import difference, plain, same, shortened
@@ -25,9 +26,13 @@ class AskedToKeep(ReqToTokenPool):
     """The pool, with what the learner's line said at the place where it is decided who keeps its row."""
 
     answers: tuple[Any, ...] = ()
+    call = ""
 
-    def _has_more_to_do(self, req: Any) -> bool:
-        return bool(self.answers[-1])
+    def _keeps_row(self, req: Any) -> bool:
+        if req.req_pool_idx is None or truth(self.answers[-1]):
+            return req.req_pool_idx is not None
+        said = f"{self.call} says {shortened(self.answers[-1])}"
+        raise ValueError(f"{said}: request {req.rid} is turned away, and row {req.req_pool_idx} stays its own")
 
 
 class ComesAgain:
@@ -58,13 +63,14 @@ class ComesAgain:
         self.req.inflight_middle_chunks, self.req.kv_committed_len = counter, committed
         said = f"request a comes again: its counter is {counter}, its committed length {committed}"
         self.emit("note", rid="a", rows=[1], text=said)
+        self.pool.call = f"keeps_row({counter}, {committed})"
         self.pool.answers += (plain(guard.call(self.yours, counter, committed)),)
         kept = self.asked_again()
         if kept:
             self.grow()
         got, wanted = self.pool.answers[-1], any((counter, committed))
         if not same(got, wanted):
-            call = f"`keeps_row({counter}, {committed})` gives {difference(got, wanted)}"
+            call = f"`{self.pool.call}` gives {difference(got, wanted)}"
             cells = [(1, position) for position in range(self.chunk, 2 * self.chunk)] if kept != wanted else []
             raise Wrong(f"{call}{told_of(kept, wanted)}.", cells)
 
@@ -77,6 +83,15 @@ class ComesAgain:
             return self.pool.alloc([self.req]) == [1]
         except ValueError:  # the pool's own: nothing to continue
             return False
+
+    def led_by(self, moves: Sequence[Any]) -> str:
+        numbers = [f" with counter {counter} and committed length {n}" for _, counter, n in moves[1:]]
+        return "".join(["when request a comes again", *numbers])
+
+    def so_it_should_be(self) -> str:
+        goes_on = truth(self.pool.answers[-1])
+        what = "request a goes on in row 1" if goes_on else "alloc raises ValueError, and nothing has changed"
+        return f"{self.pool.call} says {self.pool.answers[-1]}: {what}"
 
     def seen(self) -> Hashable:
         return self.times, self.pool.answers
@@ -102,7 +117,7 @@ KEEPS_ROW = Exercise(
     by_operations(ComesAgain, solved_keeps, [(2, 2), (9, 1)], depth=2, examples=5),
     hints=(
         "On the last chunk the counter is 0.",
-        "Before the first result `committed` may be 0. One of both is enough.",
+        "Before the first result `committed` may be 0. Either one is enough.",
     ),
     solution="""
 def keeps_row(counter, committed):
@@ -156,14 +171,24 @@ class Piecewise:
             self.long.kv_committed_len = 1
         for req in self.running:
             self.grow(req, 1)
-        spent = f"{piece} of the prompt and {len(self.running)} running"
-        self.emit(
-            "note", text=f"step {self.num_steps}: {spent} make {piece + len(self.running)} tokens of {self.start[2]}"
-        )
+        self.emit("note", text=f"step {self.num_steps}: {self.spent(piece)}")
         begin, self.done = self.done, self.done + wanted
         if not_pieces:
             raise Wrong(not_pieces)
         self.compare(piece, wanted, begin, missing)
+
+    def spent(self, piece: int) -> str:
+        tokens, budget, running = piece + len(self.running), self.start[2], len(self.running)
+        make = f"make {tokens} token{'' if tokens == 1 else 's'}; the budget is {budget}"
+        return f"{piece} of the prompt and {running} running {make}"
+
+    def led_by(self, moves: Sequence[Hashable]) -> str:
+        return ""
+
+    def so_it_should_be(self) -> str:
+        prompt_len, num = self.start[0], self.num_steps
+        done = f"{self.done} of {prompt_len} tokens are done" if self.done < prompt_len else "the prompt is done"
+        return f"pieces{self.start} gives {shortened(self.pieces)}: after step {num}, {done}"
 
     def ask(self) -> str:
         """Call the learner's function; what is wrong when no pieces come of it, which is then a step without one."""
@@ -171,7 +196,7 @@ class Piecewise:
         try:
             pieces = plain(guard.call(self.yours, *self.start))
         except (Raised, Stopped) as error:
-            return f"{call}: {as_wrong(error).sentence}"
+            return f"{call}: {ended(as_wrong(error).sentence)} Wanted `{wanted}`."
         if not isinstance(pieces, list):
             return f"{call} gives {difference(pieces, wanted)}."
         if any(type(piece) is not int for piece in pieces):

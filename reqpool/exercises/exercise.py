@@ -38,6 +38,7 @@ class Case:
         yours: with the learner's code, to the step at which it goes wrong; None where no pool came about.
         right: the same operations as they should go; None where there is nothing to compare.
         printed: what the learner's code printed on the way.
+        labels: what stands over the two pictures.
     """
 
     sentence: str
@@ -45,6 +46,7 @@ class Case:
     yours: Trace | None = None
     right: Trace | None = None
     printed: str = ""
+    labels: tuple[str, str] = ("with yours", "as it should be")
 
 
 Judge = Callable[[Any], "Case | None"]  # None: nothing wrong was found
@@ -170,13 +172,30 @@ def _shown(world: Build, right: Build, found: Found) -> Case:
     """Play the case once more, recorded, with the learner's code and with right code."""
     with listening() as printed:
         yours, again = told(world, found.start, found.moves)
-    n = len(found.moves)
-    after = {0: "at once", 1: "after 1 operation"}.get(n, f"after {n} operations")
-    sentence = _first_up(f"{after}: {found.wrong.sentence}")
+    n, beside = len(found.moves), right(found.start)
+    lead = beside.led_by(found.moves) if hasattr(beside, "led_by") else _after(n)
+    sentence = _first_up(f"{lead}: {found.wrong.sentence}" if lead else found.wrong.sentence)
     if again is None or again.sentence != found.wrong.sentence:
         sentence += " (When these operations were played once more, it went differently: an answer must not depend on "
         sentence += "chance, or on what was done before with another pool.)"
     return Case(sentence, n, yours, told(right, found.start, found.moves)[0], printed.getvalue()[:MOST_PRINTED])
+
+
+def _after(num: int) -> str:
+    return {0: "at once", 1: "after 1 operation"}.get(num, f"after {num} operations")
+
+
+MOST_NAMED = 4
+
+
+def after(words: Sequence[str]) -> str:
+    """The operations by name, where they are few: how a world leads to its sentence.
+
+    >>> after(["take 2 rows", "free [1, 2]"])
+    'after `take 2 rows`, then `free [1, 2]`'
+    """
+    few = 0 < len(words) <= MOST_NAMED
+    return f"after {', then '.join(f'`{word}`' for word in words)}" if few else _after(len(words))
 
 
 def told(build: Build, start: Any, moves: Sequence[Move]) -> tuple[Trace | None, Wrong | None]:
@@ -197,7 +216,8 @@ def told(build: Build, start: Any, moves: Sequence[Move]) -> tuple[Trace | None,
             _in_the_learners_words(trace)
             trace.emit("note", rows=rows, text=wrong.sentence.replace("`", ""), wrong=wrong.cells)
             return trace, wrong
-        trace.emit("note", text="this is as it should be")
+        as_it_should = world.so_it_should_be() if hasattr(world, "so_it_should_be") else "this is as it should be"
+        trace.emit("note", text=as_it_should)
     return trace, None
 
 
@@ -258,7 +278,12 @@ def _said(answer: Any, case: tuple, wanted: Any, name: str) -> tuple[str, str, s
         got = plain(guard.call(answer, *copy.deepcopy(case)))
     except (Raised, Stopped) as error:
         why = as_wrong(error).sentence
-        return f"{call}: {why} Wanted `{shortened(wanted)}`.", f"yours: {why}", right
+        return f"{call}: {ended(why)} Wanted `{shortened(wanted)}`.", f"yours: {why}", right
     if same(got, wanted):
         return None
     return f"{call} gives {difference(got, wanted)}.", f"yours: {shortened(got)}", right
+
+
+def ended(sentence: str) -> str:
+    """With a full stop, which one that ends with a line of code has not."""
+    return sentence if sentence.endswith(".") else f"{sentence}."

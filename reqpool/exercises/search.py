@@ -42,6 +42,9 @@ class World(Protocol):
     pool: Any  # what is recorded when a case is shown
     emit: Callable[..., None]  # `Trace.emit` while a case is recorded: for what no call shows. No need to have one
 
+    # Nor these: led_by(moves) -> str, what leads to the sentence in place of "after 2 operations", with no colon;
+    # so_it_should_be() -> str, what the right picture says at its end, in place of "this is as it should be".
+
     def moves(self) -> Sequence[Move]:
         """What can be done next, always in the same order."""
         ...

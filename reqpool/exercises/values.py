@@ -107,7 +107,7 @@ def difference(got: Any, wanted: Any) -> str:
     if got is None:
         hint = " (is there a `return`?)"
     elif isinstance(wanted, bool) and not isinstance(got, bool):
-        hint = " (True or False itself, not something that counts as it)"
+        hint = f" (return a bool, True or False, not {_kind(got)})"
     elif isinstance(wanted, list) and type(got) is not list:
         hint = f" (a list, and yours is {_kind(got)})"
     elif type(got) is not type(wanted):

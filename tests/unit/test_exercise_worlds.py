@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from reqpool import Req, ReqToTokenPool
+from reqpool.examine import to_the_end
 from reqpool.exercises import chapter_00, chapter_01, chapter_02, chapter_03, chapter_04, chapter_05, exercise
 from reqpool.exercises.bank import written
 from reqpool.exercises.catalogue import find
@@ -26,7 +27,7 @@ def verdict_on(name: str, *lines: str) -> Verdict:
 def source_of(name: str, *lines: str) -> str:
     """A cell with these lines in place of the solution's."""
     first = next(line for line in find(name).solution.splitlines() if line.startswith("def "))
-    known = "from reqpool.exercises import chapter_01, chapter_03\n\n"
+    known = "from reqpool import Req\nfrom reqpool.exercises import chapter_01, chapter_03\n\n"
     return known + "\n    ".join((first, *lines)) + "\n"
 
 
@@ -199,10 +200,54 @@ def test_a_piece_too_long_is_marked_from_where_it_should_have_ended() -> None:
 
 
 def test_the_last_step_of_a_case_is_the_sentence_on_the_left_and_its_counterpart_on_the_right() -> None:
-    for lines in (("while True:", "    pass"), ("return [prompt_len]",), ("return None",)):
+    wanted = "pieces(1, 1, 3, 0) gives [1]: after step 1, the prompt is done"
+    for lines in (("while True:", "    pass"), ("return [0]",), ("return None",)):
         case = verdict_on("pieces", *lines).case
         assert case.sentence.replace("`", "").endswith(case.yours[-1].text)
-        assert case.right[-1].text == "this is as it should be"
+        assert case.right[-1].text == wanted
+
+
+def test_a_batch_that_fits_gets_its_row_on_the_right_only_and_begins_with_the_free_rows_of_the_call() -> None:
+    case = verdict_on("must_refuse", "return n >= len(free_rows)").case
+    assert case.sentence.endswith(
+        "`must_refuse([1], 1)` gives `True`, wanted `False`: one row is free and one is wanted: that fits."
+    )
+    assert [event.kind for event in case.yours] == ["refuse", "note"]
+    assert [event.kind for event in case.right] == ["alloc", "note"]
+    for trace, free in ((case.yours, (1,)), (case.right, ())):
+        assert (trace.snapshot(0).free, trace.snapshot(1).free) == ((1,), free)
+
+
+def test_a_batch_that_does_not_fit_takes_what_there_is_on_the_left_only() -> None:
+    case = verdict_on("must_refuse", "return n > len(free_rows) + 1").case
+    assert "row 1 is nobody's now" in case.sentence
+    ends = [trace.snapshot(len(trace)) for trace in (case.yours, case.right)]
+    assert [end.free for end in ends] == [(), (1,)] and not ends[0].owners.get(1)
+
+
+def test_a_sentence_begins_with_the_operations_by_name() -> None:
+    lines = ("return free_rows + rows if reuse == 'fifo' else rows + free_rows",)
+    case = verdict_on("give_back", *lines).case
+    assert case.sentence.startswith("After `take 2 rows`, then `free [1, 2]`: `give_back([], [1, 2], 'lifo')` gives ")
+    assert case.right[-1].text == "give_back([], [1, 2], 'lifo') gives [2, 1]"
+
+
+def test_a_refusal_stands_beside_the_call_that_is_not_refused_on_the_other_side() -> None:
+    case = verdict_on(
+        "two_in_one_row", "row = pool.alloc_rows(1)", *["pool.free_rows(row)"] * 2, "pool.alloc_rows(1)"
+    ).case
+    yours, right = to_the_end(case.yours, case.right)
+    assert [event.kind for event in yours] == ["alloc", "free", "free", "alloc", "note"]
+    assert [event.kind for event in right] == ["alloc", "free", "refuse", "note", "note"]
+    case = verdict_on("keeps_row", "return counter > 0").case
+    yours, right = to_the_end(case.yours, case.right)
+    (k,) = [k for k, event in enumerate(yours) if event.kind == "refuse"]
+    assert right[k].kind == "keep" and yours[k].text.startswith("keeps_row(0, 2) says False")
+
+
+def test_a_request_that_is_given_back_twice_is_told_what_the_faulty_pool_still_remembers() -> None:
+    lines = ("req = Req('x')", "pool.alloc([req])", "pool.free(req)", "pool.free(req)")
+    assert "take the row by count" in verdict_on("two_in_one_row", *lines).sentence
 
 
 # ---- inputs that have to break something -----------------------------------------------------------------------------

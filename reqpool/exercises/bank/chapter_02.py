@@ -48,7 +48,7 @@ def must_refuse(free_rows, n):
 def must_refuse(free_rows, n):
     return max(0, n - len(free_rows))
 """,
-        "True or False itself",
+        "return a bool",
     ),
     WrongAnswer(
         "must_refuse",

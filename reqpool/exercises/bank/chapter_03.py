@@ -48,7 +48,7 @@ def keeps_row(counter, committed):
 def keeps_row(counter, committed):
     return counter or committed
 """,
-        "True or False itself",
+        "return a bool",
     ),
     WrongAnswer(
         "keeps_row",

@@ -48,7 +48,7 @@ def may_land(launched, now):
 def may_land(launched, now):
     return 1 if launched == now else 0
 """,
-        "True or False itself",
+        "return a bool",
     ),
     WrongAnswer(
         "may_land",
