@@ -144,7 +144,9 @@ class Player {
     const box = (state, words) => item(h("i", { class: `sample ${state}` }), words);
     const items = [box("live", "owned, live"), box("changed", "just changed"), box("stale", "stale: beyond the row's length")];
     if (this.tape.paddingRow !== null) items.push(box("padding", "padding row"));
-    if (this.tape.events.some((event) => event.wrong)) items.push(box("wrong", "wrong"));
+    this.wrongItem = box("wrong", "wrong");
+    this.wrongItem.hidden = !this.tape.events.some((event) => event.wrong);
+    items.push(this.wrongItem);
     this.oddItem = h("span", { hidden: "" }, h("i", { class: "sample odd" }), "slot in two live cells, or the dummy slot in one");
     items.push(this.oddItem);
     const bar = h("i", { class: "sample bar" }, h("i", { class: "alloced" }), h("i", { class: "verified" }));
@@ -174,7 +176,7 @@ class Player {
       this.drawFree();
       this.grid.draw(this.shown === null ? Array.from({ length: tape.rows }, (_, row) => row) : tape.touched);
       tape.touched.clear();
-      if (tape.odd.size) this.oddItem.hidden = false; // and stays
+      if (tape.odd.size) for (const { oddItem } of head.players) oddItem.hidden = false; // and stays
       this.shown = tape.step;
       this.strip.draw();
       this.recital.draw();
@@ -420,10 +422,12 @@ class Player {
     root.style.setProperty("--head", `${head}px`);
   }
 
-  /** Do the players of a group stand one above the other? Then one legend, the last, is for all. */
+  /** Do the players of a group stand one above the other? Then one legend, the last, is for all. It says what is in any. */
   stack(players) {
     const boxes = players.map((player) => [player, player.root.getBoundingClientRect()]).sort(([, a], [, b]) => a.top - b.top);
     const below = ([, a], [, b]) => Math.abs(a.left - b.left) < 2 && b.top >= a.bottom && b.top - a.bottom < NEAR * scaleOf(this.root);
+    const wrong = players.some(({ wrongItem }) => !wrongItem.hidden);
+    for (const { wrongItem } of players) wrongItem.hidden = !wrong;
     const stacked = boxes.length > 1 && boxes.slice(1).every((box, i) => below(boxes[i], box));
     boxes.forEach(([{ root }], i) => root.classList.toggle("followed", stacked && i < boxes.length - 1));
     return stacked;

@@ -877,6 +877,7 @@ def test_players_one_above_the_other_have_one_legend(page: Page, tmp_path: Path,
     open_pair(page, tmp_path / "pair.html", late_step(NoResetOnReuse), late_step())
     seen = [legend.is_visible() for legend in page.locator(".legend").all()]
     assert seen == [width == 1000, True]
+    assert page.locator(".legend .sample.wrong").last.is_visible(), "what only the first one has is in it"
 
 
 def test_tables_of_a_group_begin_at_the_same_height(page: Page, tmp_path: Path) -> None:
