@@ -25,10 +25,10 @@ QUIZ = (
         "An engine has run for a day on a pool, and every letter was right. What do you know of the pool?",
         right="that no step of this day needed a law that the pool breaks",
         choices={
-            "that it keeps all eight laws": "No: you have just seen `CounterOnly` recite without a fault. In this run "
-            "the last chunk was always launched while the one before was under way.",
             "that no step of this day needed a law that the pool breaks": "Yes. A run meets some sequences of "
             "operations. The check meets all short ones, and that is where the rare ones are.",
+            "that it keeps all eight laws": "No: you have just seen `CounterOnly` recite without a fault. In this run "
+            "the last chunk was always launched while the one before was under way.",
             "nothing, since letters say nothing about rows": "No: a letter comes out of K and V that were found by way "
             "of the row. A wrong cell that is read is heard.",
         },
@@ -37,7 +37,7 @@ QUIZ = (
         "`alloc` zeroes both lengths of a row that it gives. May `free` then leave them as they are?",
         right="no: a free row with a length looks like tokens that somebody has lost",
         choices={
-            "yes: nobody looks at the lengths of a free row": "No: who looks for leaks looks just there. When an "
+            "yes: nobody looks at the lengths of a free row": "No: whoever looks for leaks looks exactly there. When an "
             "engine is idle every length but row 0's must be zero.",
             "yes: what is written twice is wasted": "No: the two writes answer two questions. One says that nobody is "
             "here, the other that a newcomer begins at 0.",
