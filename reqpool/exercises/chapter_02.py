@@ -206,7 +206,7 @@ class RowsComeBack:
     def led_by(self, moves: Sequence[Any]) -> str:
         return after(
             [
-                f"take {what} row{'' if what == 1 else 's'}" if kind == "take" else f"free {list(what)}"
+                f"`take {what} row{'' if what == 1 else 's'}`" if kind == "take" else f"`free {list(what)}`"
                 for kind, what in moves
             ]
         )

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from reqpool.exercises import guard
-from reqpool.exercises.exercise import Case, Exercise, by_operations
+from reqpool.exercises.exercise import Case, Exercise, after, by_operations
 from reqpool.exercises.search import Wrong
 from reqpool.exercises.telling import Text, differing, tell_texts
 from reqpool.exercises.values import difference, plain, shortened
@@ -78,16 +78,19 @@ class Steps:
     Args:
         start: entries of the graph, how many requests came already, how many steps they had, and how many of them
             have ended since. There are as many rows as entries.
+        of_all: whether the learner fills every buffer, and has been told of `dummy`.
     """
 
     emit: Callable[..., None] = staticmethod(no_fact)
 
-    def __init__(self, fill: Fill, start: tuple[int, int, int, int]) -> None:
+    def __init__(self, fill: Fill, start: tuple[int, int, int, int], of_all: bool = False) -> None:
         size, running, steps, ended = start
+        self.of_all = of_all
         self.pool = ReqToTokenPool(size, WIDTH, "cpu")
         self.runner = Filled(self.pool, filled_right)
         self.slots = list(range(1, size * WIDTH + 1))
         self.running: list[Request] = []
+        self.filled: Numbers = {}
         self.num_came = 0
         self.come(running)
         for _ in range(steps):
@@ -128,7 +131,8 @@ class Steps:
 
     def end(self, req: Request) -> None:
         """Its slots go to the front, the last one first: who takes a slot next gets it."""
-        held = self.pool.read(req)[: int(self.pool.alloced_lens_cpu[req.req_pool_idx])].tolist()
+        row = row_of(req)
+        held = self.pool.req_to_token[row, : int(self.pool.alloced_lens_cpu[row])].tolist()
         self.slots[:0] = [slot for slot in reversed(held) if slot]  # slot 0 is nobody's to free
         self.running.remove(req)
         self.pool.free(req)
@@ -141,18 +145,47 @@ class Steps:
             self.pool.append(req, [slot])
         del self.slots[: len(reqs)]
         live = {name: torch.tensor(numbers[: len(reqs)]) for name, numbers in wanted.items()}
-        filled = self.runner.filled(live)
-        name = next((name for name in filled if filled[name] != wanted[name]), "")
-        if not name:
-            self.replay()
-            return
-        written = self.runner.static[name]._version != before[name][1]
-        i, said = odd_entry(filled[name], wanted[name], before[name][0], [req.rid for req in reqs], written)
-        said = f"the buffer `{name}` says `{shortened(filled[name])}`, wanted `{wanted[name]}`: {said}"
-        if not self.runner.playable(filled):
-            raise Wrong(said)
+        filled = self.filled = self.runner.filled(live)
+        odd = {name: 0 for name in filled if filled[name] != wanted[name]}
+        for name in odd:
+            odd[name], said = self.odd_entry(name, filled[name], wanted[name], before[name])
+            if not self.runner.playable(filled):
+                raise Wrong(said)
         self.replay()
-        raise Wrong(f"{said}{self.pointed_at(filled, i)}{self.harm()}", self.cells(filled, i))
+        if not odd:
+            return
+        name, i, whose = self.to_blame(odd, filled)
+        i, said = self.odd_entry(name, filled[name], wanted[name], before[name], i)
+        raise Wrong(f"{said}{whose}{self.harm()}", self.cells(filled, None if name == "out_slots" else i))
+
+    def odd_entry(
+        self, name: str, got: list[int], wanted: list[int], before: tuple[list[int], int], at: int | None = None
+    ) -> tuple[int, str]:
+        """Of a buffer: the first entry that is not as it should be, or this one, and what about it."""
+        written = self.runner.static[name]._version != before[1]
+        i, said = odd_entry(got, wanted, before[0], [req.rid for req in self.running], written, self.of_all, at)
+        return i, f"the buffer `{name}` says `{shortened(got)}`, wanted `{wanted}`: {said}"
+
+    def to_blame(self, odd: dict[str, int], filled: Numbers) -> tuple[str, int, str]:
+        """Which buffer, which entry of it, and whom it hurts: that of the first harm done; else the first odd one."""
+        if "out_slots" in odd and (found := self.overwritten(filled)):
+            i, rid, slot = found
+            return "out_slots", i, f" Slot {slot} is {rid}'s by now, so the dummy's K and V lie over {rid}'s."
+        name, i = next(iter(odd.items()))
+        return name, i, self.pointed_at(filled, i) if name == "rows" else ""
+
+    def overwritten(self, filled: Numbers) -> tuple[int, str, int] | None:
+        """The dummy entry whose K and V lie over those of the first harmed request, if no cell of its row is wrong."""
+        harmed = next(((rid, differing(*texts)) for rid, *texts in self.texts() if texts[0] != texts[1]), None)
+        if harmed is None:
+            return None
+        rid, places = harmed
+        row = next(row_of(req) for req in self.running if req.rid == rid)
+        dummies = range(len(self.running), self.pool.size)
+        if any(filled["rows"][i] == row and filled["positions"][i] in places for i in dummies):
+            return None
+        slots = self.pool.req_to_token[row, places].tolist()
+        return next(((i, rid, slot) for i in dummies if (slot := filled["out_slots"][i]) in slots), None)
 
     def replay(self) -> None:
         self.runner.on_fact = self.emit
@@ -179,7 +212,8 @@ class Steps:
 
     def found(self, req: Request) -> str:
         n = req.total_len - 1  # the last letter is not in the cache yet
-        slots, mask = self.pool.read(req)[:n].long().expand(n, n), torch.ones(n, n, dtype=torch.bool)
+        slots = self.pool.req_to_token[row_of(req), :n].long().expand(n, n)  # nobody's read, for the picture
+        mask = torch.ones(n, n, dtype=torch.bool)
         return "".join(LETTERS[token] for token in self.runner.model.attend(torch.arange(n), slots, mask).tolist())
 
     def pointed_at(self, filled: Numbers, i: int) -> str:
@@ -196,11 +230,19 @@ class Steps:
             f" Request {rid} recites `{said}` through its row, wanted `{wanted}`." for rid, said, wanted in harmed[:1]
         )
 
-    def cells(self, filled: Numbers, i: int) -> list[tuple[int, int]]:
-        """That of the odd entry, and where somebody finds the wrong letter."""
+    def cells(self, filled: Numbers, i: int | None) -> list[tuple[int, int]]:
+        """That of the odd entry, where its cell is odd, and where somebody finds the wrong letter."""
         rows = {req.rid: row_of(req) for req in self.running}
         found = [(rows[rid], at) for rid, said, wanted in self.texts() for at in differing(said, wanted)]
-        return [(filled["rows"][i], filled["positions"][i]), *found]
+        return found if i is None else [(filled["rows"][i], filled["positions"][i]), *found]
+
+    def led_by(self, moves: Sequence[Any]) -> str:
+        words = {"step": "a step", "come": "a new request"}
+        return after([words.get(kind, f"the end of request {rid}") for kind, rid in moves])
+
+    def so_it_should_be(self) -> str:
+        names = ("rows", "positions", "out_slots") if self.of_all else ("rows",)
+        return "the buffers say: " + ", ".join(f"{name} {self.filled[name]}" for name in names)
 
     def seen(self) -> Hashable:
         reqs = tuple((req.rid, req.req_pool_idx, req.total_len) for req in self.running)
@@ -208,14 +250,24 @@ class Steps:
         return reqs, tuple(self.pool.free_slots), tuple(self.slots), buffers
 
 
-def odd_entry(got: list[int], wanted: list[int], before: list[int], rids: list[str], written: bool) -> tuple[int, str]:
-    """The first entry of a buffer that is not as it should be, and what about it."""
+def odd_entry(
+    got: list[int],
+    wanted: list[int],
+    before: list[int],
+    rids: list[str],
+    written: bool,
+    of_all: bool,
+    at: int | None,
+) -> tuple[int, str]:
+    """The first entry of a buffer that is not as it should be, or the one at `at`, and what about it."""
     if len(got) != len(wanted):
         return 0, f"the graph was captured for {entries(len(wanted))}, always."
-    i = next(i for i, (is_, should) in enumerate(zip(got, wanted, strict=True)) if is_ != should)
+    i = next(i for i in range(len(got)) if got[i] != wanted[i]) if at is None else at
     if i >= len(rids):
-        stays = got[i] == before[i]
-        return i, f"entry {i} is a dummy{', and still says what the step before left there' if stays else ''}."
+        if got[i] == before[i] != 0:
+            return i, f"entry {i} is a dummy, and still says what the step before left there."
+        number = f": the number for it is `dummy`, {wanted[i]} here; it says {got[i]}"
+        return i, f"entry {i} is a dummy{number if of_all else ''}."
     if not written and got == before:
         return i, "nothing has come into it. The graph reads the buffer where it was captured, not what is made anew."
     return i, f"entry {i} is request {rids[i]}'s."
@@ -269,8 +321,8 @@ STARTS = [
 PADDED = Exercise(
     "padded",
     "04 A",
-    "complete the line: return the rows of a step, `rows` being those of its requests and `graph_size` the number of "
-    "entries that the graph has.",
+    "complete the line: return the rows of a step, a list of ints. `rows` are those of its requests, a list of ints, "
+    "too (a copy, which may be changed), and `graph_size` is the number of entries that the graph has.",
     by_operations(
         lambda answer, start: Steps(rows_by(answer), start),
         lambda rows, graph_size: [rows[i] if i < len(rows) else 0 for i in range(graph_size)],
@@ -329,9 +381,10 @@ FILL = Exercise(
     "fill one buffer of a captured graph for the next step, **where it is**: the graph never looks elsewhere. `buffer` "
     "is a tensor with one number for each entry of the graph, and still says what the step before left there. `values` "
     "is a tensor with one number for each request: they come first. Every other entry gets the number `dummy`. It is "
-    "called for `rows` (`dummy` is 0), `positions` (1), `out_slots` (0) and the others, at every step.",
+    "called for `rows` (`dummy` is 0), `positions` (1: LightLLM's dummies have length 2), `out_slots` (0) and the "
+    "others, at every step.",
     by_operations(
-        lambda answer, start: Steps(buffers_by(answer), start),
+        lambda answer, start: Steps(buffers_by(answer), start, of_all=True),
         lambda buffer, values, dummy: filled_right("", buffer, values, dummy),
         STARTS,
         depth=3,
@@ -363,6 +416,7 @@ SETTINGS = {
 }
 OFF = next(where for where in PADDING if where.startswith("off"))
 THIRD = 3
+LABELS = ("without a padding row", "the same, dummies at the last row")
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
 
 
@@ -393,13 +447,14 @@ def breaks_the_third(function: Callable[..., Any]) -> Case | None:
     played = up_to_step(broken.trace, steps)
     if first is None:
         full = " A full batch has no dummy entry." if live == graph_size else ""
-        return Case(f"Without the padding row nobody recites wrongly, no letter at all.{full}", steps, played)
+        return Case(
+            f"Without the padding row, with these settings nobody recites wrongly.{full}", steps, played, labels=LABELS
+        )
     beside = padding("last row", **settings)  # here every request has the row that it has without a padding row
     yours, right = in_step(played, up_to_step(beside.trace, steps))
     who = next(rid for rid, wrong in broken.wrong.items() if wrong[0] == first)
-    return Case(
-        f"The first wrong letter is {who}'s {ORDINALS[first]}, wanted: a third.", steps, mark_wrong(yours, right), right
-    )
+    said = f"The first wrong letter is {who}'s {ORDINALS[first]}, wanted: a third."
+    return Case(said, steps, mark_wrong(yours, right), right, labels=LABELS)
 
 
 def up_to_step(trace: Trace, last: int) -> Trace:
@@ -412,7 +467,8 @@ THIRD_LETTER_FIRST = Exercise(
     "04 C",
     "return settings for which, without the padding row, the **first** wrong letter is a **third** letter. Settings "
     "are a dict: `live` 1 to 4, `graph_size` 1 to 8 and at least `live`, `writes` is `'slot'`, `'cell'` or `'length'`, "
-    "`accumulate` is True or False. What you leave out is 2, 4, `'cell'` and False.",
+    "`accumulate` is True (`index_add_`) or False (`+=`). Defaults: live 2, graph_size 4, writes `'cell'`, accumulate "
+    "False.",
     breaks_the_third,
     hints=(
         "A cell hurts at letter 2, for the dummies write position 1. What else can a step write?",

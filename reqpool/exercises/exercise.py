@@ -17,7 +17,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from reqpool.exercises import guard
 from reqpool.exercises.guard import NotAttempted, Raised, Stopped, Unreadable
@@ -172,7 +172,7 @@ def _shown(world: Build, right: Build, found: Found) -> Case:
     """Play the case once more, recorded, with the learner's code and with right code."""
     with listening() as printed:
         yours, again = told(world, found.start, found.moves)
-    n, beside = len(found.moves), right(found.start)
+    n, beside = len(found.moves), cast(Any, right(found.start))
     lead = beside.led_by(found.moves) if hasattr(beside, "led_by") else _after(n)
     sentence = _first_up(f"{lead}: {found.wrong.sentence}" if lead else found.wrong.sentence)
     if again is None or again.sentence != found.wrong.sentence:
@@ -191,17 +191,17 @@ MOST_NAMED = 4
 def after(words: Sequence[str]) -> str:
     """The operations by name, where they are few: how a world leads to its sentence.
 
-    >>> after(["take 2 rows", "free [1, 2]"])
+    >>> after(["`take 2 rows`", "`free [1, 2]`"])
     'after `take 2 rows`, then `free [1, 2]`'
     """
     few = 0 < len(words) <= MOST_NAMED
-    return f"after {', then '.join(f'`{word}`' for word in words)}" if few else _after(len(words))
+    return f"after {', then '.join(words)}" if few else _after(len(words))
 
 
 def told(build: Build, start: Any, moves: Sequence[Move]) -> tuple[Trace | None, Wrong | None]:
     """The moves, recorded up to the one that goes wrong, which a note closes."""
     try:
-        world = build(start)
+        world: Any = build(start)
     except (Wrong, Raised, Stopped) as error:
         return None, as_wrong(error)
     with record(world.pool) as trace:

@@ -48,7 +48,7 @@ def test_task_hints_and_solution_are_there_and_all_but_the_task_is_folded(name: 
 
 def test_a_wrong_answer_is_shown_at_the_step_where_it_goes_wrong_beside_the_right_one() -> None:
     box = check(give_back)
-    assert "Not yet." in words(box) and "After <code>take 2 rows</code>, then" in words(box)
+    assert "Not yet." in words(box) and "After <code>take 1 row</code>, then" in words(box)
     yours, right = players(box)
     assert yours.step == right.step == len(yours.trace) == len(right.trace)
     assert yours.group == right.group != ""

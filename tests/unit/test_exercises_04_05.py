@@ -40,6 +40,22 @@ def test_the_only_settings_accepted_raise_a_length_as_often_as_it_is_named_and_h
         assert answering("third_letter_first", settings).state == ("right" if right else "wrong"), settings
 
 
+def test_a_dummy_with_another_number_than_the_given_one_is_told_the_given_one() -> None:
+    def zeros(buffer: Any, values: Any, dummy: int) -> None:
+        buffer.zero_()
+        buffer[: len(values)] = values
+
+    assert (
+        "entry 1 is a dummy: the number for it is `dummy`, 1 here; it says 0."
+        in examine(chapter_04.FILL, zeros).sentence
+    )
+
+
+def test_the_pictures_of_a_setting_are_named_after_where_its_dummies_point() -> None:
+    case = answering("third_letter_first", {}).case
+    assert case is not None and case.labels == ("without a padding row", "the same, dummies at the last row")
+
+
 ODD = {
     "no dict": ("third_letter_first", ["length", True], "wanted a dict"),
     "no setting": ("third_letter_first", {"padding": 0}, "`'padding'` is no setting"),
@@ -64,8 +80,13 @@ def test_a_wrong_letter_is_marked_below_the_table_and_in_its_cell() -> None:
 
     case = examine(chapter_04.FILL, all_but_the_tail).case
     assert case is not None and case.yours is not None and case.right is not None
+    said = "the buffers say: rows [1, 0, 0], positions [3, 1, 1], out_slots [8, 0, 0]"
+    assert case.right[-1].text == said
     told = [facts for event in case.yours if "texts" in (facts := dict(event.facts))]
     (_, _, wrong), *_ = told[-1]["texts"]
+    assert "the buffer `out_slots` says `[8, 8, 9]`, wanted `[8, 0, 0]`" in case.sentence
+    assert "Slot 8 is a's by now, so the dummy's K and V lie over a's." in case.sentence
+    assert not any(event.kind == "read" for trace in (case.yours, case.right) for event in trace)
     assert wrong and (1, wrong[0]) in dict(case.yours[-1].facts)["wrong"]
     assert not any(wrong for event in case.right for _, _, wrong in dict(event.facts).get("texts", ()))
 
