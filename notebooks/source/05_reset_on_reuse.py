@@ -83,7 +83,7 @@ setup()
 # %% [markdown]
 # ## Why anybody should care
 #
-# While one step computes on the GPU, an engine already plans the next one. So a request can be taken off *while its last step is still under way*. Its row is freed, the row gets a new owner, and then the step of the old owner writes its result: into a row that is not its own any more.
+# While one forward step computes on the GPU, an engine already plans the next one. So a request can be taken off *while its last forward step is still under way*. Its row is freed, the row gets a new owner, and then the step of the old owner writes its result: into a row that is not its own any more.
 #
 # Two answers from real engines:
 #
@@ -95,7 +95,7 @@ setup()
 # %% [markdown]
 # ## The picture
 #
-# **Two lanes. The schedule lane hands out rows and slots and takes them back. The forward lane computes, writes K and V, and then raises the row's verified length. The next step of that row starts at the verified length.**
+# **Two lanes. The schedule lane hands out rows and slots and takes them back. The forward lane computes, writes K and V, and then raises the row's verified length. The next forward step of that row starts at the verified length.**
 
 # %%
 from reqpool.notebook import player
@@ -276,7 +276,7 @@ assert c_row.index(25) == 12 == len(unguarded.recited["c"])  # read for its lett
 # %% [markdown]
 # ## Change it
 #
-# On top: *when* the write lands, six landings numbered 1 to 6; how large the late step is; and the three safeguards. Every cell of the table is a run of its own: **✗** and a name where somebody recites wrongly, **✓** where nobody does. With the fence nothing comes late, whatever else is on: one line of the table.
+# On top: *when* the write lands, six landings numbered 1 to 6; how large the late step is; and the three safeguards. Every cell of the table is a run of its own: **✗** and a name where somebody recites wrongly, **✓** where nobody does. *reset* and *check* are reset on reuse and generation check; with the fence nothing comes late, whatever else is on: one line of the table.
 #
 # The frame is round your run. The player shows it, and begins where the write lands. *play* shows the run with no safeguard in its place, or both, which move together.
 
@@ -529,7 +529,10 @@ exercise("reset_on_reuse")
 
 
 # %%
-def reset_on_reuse(rows, kept, verified, alloced):
+import torch
+
+
+def reset_on_reuse(rows: list[int], kept: list[int], verified: torch.Tensor, alloced: torch.Tensor) -> None:
     raise NotImplementedError  # your lines
 
 

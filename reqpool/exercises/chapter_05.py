@@ -10,10 +10,10 @@ from torch import Tensor
 
 from reqpool.exercises import guard
 from reqpool.exercises.chapter_04 import in_place, odd_settings, up_to_step
-from reqpool.exercises.exercise import Case, Exercise, by_operations
+from reqpool.exercises.exercise import Case, Exercise, after, by_operations
 from reqpool.exercises.guard import Raised, Stopped
 from reqpool.exercises.search import Wrong
-from reqpool.exercises.telling import Text, differing, tell_texts
+from reqpool.exercises.telling import Text, and_then, differing, tell_texts
 from reqpool.exercises.values import difference, plain
 from reqpool.pool import Req, ReqToTokenPool
 from reqpool.scenarios.experiments import LANDINGS, LateRun, late
@@ -27,6 +27,7 @@ WIDTH = 8  # positions in a row
 CHUNK = 2  # tokens of a step
 MOST_CHUNKS = 3  # of a request
 RIDS = "abcdefghijklm"
+ALPHABET = "xyzuvwklmnopqrstabcdefghij"
 Reset = Callable[[list[int], list[int], Tensor, Tensor], Any]  # rows of a batch, those kept, verified, alloced
 MayLand = Callable[[int, int], bool]  # the row's generation at launch, and now
 
@@ -92,7 +93,9 @@ class Takeovers:
         self.handed_out(start.generation)
         self.running: list[Running] = []
         self.gone: list[Running] = []  # ended, with a step under way
-        self.num_came = self.num_pieces = 0
+        self.num_came = 0
+        self.asks_reset = may_land is right_may_land  # that is what the learner writes, and not `may_land`
+        self.said = ""  # of the lengths or the landing, for the right picture
         self.come(start.running)
         if self.ahead:
             self.reserve_only()
@@ -158,6 +161,12 @@ class Takeovers:
 
     # ---- a step: rows, then cells, then K, V and lengths ---------------------------------------------------------
 
+    def led_by(self, moves: Sequence[Any]) -> str:
+        return after([move_in_words(kind, what) for kind, what in moves])
+
+    def so_it_should_be(self) -> str:
+        return self.said
+
     def step(self, who: Sequence[str]) -> None:
         batch = [self.came() if rid == "new" else next(one for one in self.running if one.rid == rid) for rid in who]
         begins = [one for one in batch if not one.row]
@@ -170,6 +179,9 @@ class Takeovers:
                 self.num_handed[row] += 1
         self.running += begins
         odd = self.odd_length(batch, begins)
+        if self.asks_reset:
+            lens = self.pool.verified_lens, self.pool.alloced_lens
+            self.said = "after alloc, verified is {} and alloced is {}".format(*(each.tolist() for each in lens))
         if self.cells_fit(batch):
             dropped = self.compute(batch)  # also where a length is wrong: to see what comes of it
             odd = odd or dropped
@@ -216,8 +228,7 @@ class Takeovers:
         odd: tuple[str, int] | None = None
         for one in batch:
             self.reserve(one, CHUNK)
-            self.num_pieces += 1
-            piece = f"{one.rid}{self.num_pieces % 10}"  # no two pieces in one place are alike
+            piece = text_of(one)[len(one.text) :][:CHUNK]
             one.text += piece
             one.launched, one.handed = int(self.pool.generation[one.row]), self.num_handed[one.row]
             lands, said = self.landing(one)
@@ -234,6 +245,8 @@ class Takeovers:
         launched, now = one.launched, int(self.pool.generation[one.row])
         got, wanted = self.may_land(launched, now), one.handed == self.num_handed[one.row]
         call = f"`may_land({launched}, {now})` gives"
+        if not self.asks_reset:
+            self.said = f"may_land({launched}, {now}) gives {got}"
         if type(got) is not bool:
             raise Wrong(f"{call} {difference(got, wanted)}.")
         if got == wanted:
@@ -289,6 +302,23 @@ class Takeovers:
         lengths = tuple(map(tuple, (self.pool.verified_lens.tolist(), self.pool.alloced_lens.tolist())))
         gone = tuple((one.rid, one.row, one.launched) for one in self.gone)
         return running, gone, tuple(self.num_handed), tuple(self.pool.free_slots), lengths
+
+
+def text_of(one: Running) -> str:
+    """Six letters; no two requests have the same one at the same position."""
+    first = 2 * 3 * RIDS.index(one.rid)
+    return "".join(ALPHABET[(first + k) % len(ALPHABET)] for k in range(CHUNK * MOST_CHUNKS))
+
+
+def move_in_words(kind: str, what: Any) -> str:
+    if kind == "end":
+        return f"the end of request {what}"
+    if kind == "land":
+        return f"the late step of request {what}"
+    new = sum(rid == "new" for rid in what)
+    who = [f"request {rid}" for rid in what if rid != "new"]
+    who += [f"{new} new requests" if new > 1 else "a new request"] * (new > 0)
+    return f"a step of {and_then(who)}"
 
 
 def right_reset(rows: list[int], kept: list[int], verified: Tensor, alloced: Tensor) -> None:
@@ -347,9 +377,9 @@ RESET = Exercise(
     "reset_on_reuse",
     "05 B",
     "write what `alloc` does to the lengths. `rows` are the rows of a whole batch, in order. Those of them that are in "
-    "`kept` go on: their requests had them before. The others are handed out anew. `verified` and `alloced` are "
-    "tensors with one length for each row of the table, row 0 included; change them where they are, and no row that is "
-    "not in `rows`. "
+    "`kept` go on: their requests had them before. The others are handed out anew. Both are lists of ints. `verified` "
+    "and `alloced` are tensors of ints, with one length for each row of the table, row 0 included; change them where "
+    "they are, and no row that is not in `rows`. "
     "`free` has zeroed the lengths of a row, but a late step may have raised **both** since. (One that lands after "
     "`alloc` is dropped: the generation check is on.)",
     by_operations(
@@ -362,7 +392,8 @@ RESET = Exercise(
         larger=LARGER,
     ),
     hints=(
-        "Which rows of `rows` have an owner whose tokens are in the cache already? Their lengths stay.",
+        "Which rows of `rows` have an owner whose tokens are in the cache already? Their lengths stay. The list "
+        "of new rows may be empty.",
         "`verified[row] = 0` changes the tensor where it is. Then the same for the other length.",
     ),
     solution="""
@@ -378,7 +409,7 @@ def reset_on_reuse(rows, kept, verified, alloced):
 
 # ---- C: a landing that the reset does not save -----------------------------------------------------------------------
 
-SETTINGS = {"landing": LANDINGS, "late_len": tuple(range(1, 13))}
+SETTINGS = {"landing": (*LANDINGS, *range(1, len(LANDINGS) + 1)), "late_len": tuple(range(1, 13))}
 
 
 def breaks_the_reset(function: Callable[..., Any]) -> Case | None:
@@ -387,7 +418,8 @@ def breaks_the_reset(function: Callable[..., Any]) -> Case | None:
         return Case(odd, 0)
     if missing := [name for name in SETTINGS if name not in settings]:
         return Case(f"`{missing[0]}` is not in the settings.", 0)
-    landing, late_len = LANDINGS.index(settings["landing"]), settings["late_len"]
+    landing, late_len = settings["landing"], settings["late_len"]
+    landing = LANDINGS.index(landing) if isinstance(landing, str) else landing - 1
     reset_only, checked = (late(landing, late_len, reset=True, generation=check) for check in (False, True))
     if list(reset_only.wrong) == ["c"] and not checked.wrong:
         return None
@@ -429,14 +461,16 @@ PAST_THE_RESET = Exercise(
     "past_the_reset",
     "05 C",
     "the reset is on, and no other safeguard (fifo, three rows, as in the sections above). Return a dict: `landing`, "
-    "one of " + ", ".join(f"`{name!r}`" for name in LANDINGS) + ", and `late_len`, 1 to 12 tokens, so that **c recites "
+    "one of "
+    + ", ".join(f"`{name!r}`" for name in LANDINGS)
+    + " (or its number in the lab, 1 to 6), and `late_len`, 1 to 12 tokens, so that **c recites "
     "wrongly, which never has the row, and b, which has it, recites rightly**.",
     breaks_the_reset,
     hints=(
         "The reset is done in `alloc`. Which landings come after b's?",
-        "b begins at the position that the late length says, and writes to the slots that stand there. For c to be "
-        "hurt they must be c's; and b must do so in its very first step, or it looks for letters where it has not "
-        "written them.",
+        "b writes from the position on that the late length says, into the slots that still stand there. From which "
+        "position on are those c's by now? And it must do so from its first step on, or it does not find its own "
+        "letters.",
     ),
     solution="""
 def past_the_reset():

@@ -22,6 +22,8 @@ def test_the_only_landings_accepted_are_those_at_which_the_reset_leaves_c_alone_
         verdict = answering("past_the_reset", {"landing": LANDINGS[at], "late_len": late_len})
         who = list(late(at, late_len, reset=True, recorded=False).wrong)
         assert verdict.state == ("right" if who == ["c"] else "wrong"), (LANDINGS[at], late_len)
+        if late_len == 8:  # by its number in the lab, too
+            assert answering("past_the_reset", {"landing": at + 1, "late_len": late_len}).sentence == verdict.sentence
 
 
 def test_a_landing_that_the_reset_saves_is_shown_up_to_the_event_that_zeroes_it() -> None:
@@ -94,7 +96,7 @@ def test_a_wrong_letter_is_marked_below_the_table_and_in_its_cell() -> None:
 @pytest.mark.parametrize("times", [1, 2, 5, 256])
 def test_a_late_step_that_lands_hurts_who_has_the_row_however_often_it_was_handed_out(times: int) -> None:
     verdict = examine(chapter_05.MAY_LAND, lambda launched, now: now - launched in (0, times))
-    assert "Request b recites `b2··`, but it wrote `b2`" in verdict.sentence
+    assert "Request b recites `kl··`, but it wrote `kl`" in verdict.sentence
     assert verdict.case is not None and verdict.case.yours is not None
     assert [event.kind for event in verdict.case.yours] == ["late_write", "note", "note"]
 
@@ -114,6 +116,22 @@ def test_a_view_that_is_made_into_something_else_leaves_the_tensor_as_it_was() -
     with chapter_04.in_place({"it": tensor}) as (view,):
         view[1:] = 7
     assert tensor.tolist() == [0, 7, 7, 7]
+
+
+def test_no_two_requests_write_the_same_letter_at_the_same_position() -> None:
+    texts = [chapter_05.text_of(chapter_05.Running(rid)) for rid in chapter_05.RIDS]
+    assert all(len(set(letters)) == len(texts) for letters in zip(*texts, strict=True)) and texts[0] == "xyzuvw"
+
+
+def test_the_right_picture_says_what_the_learner_was_to_write() -> None:
+    case = examine(chapter_05.RESET, lambda rows, kept, verified, alloced: None).case
+    assert case is not None and case.right is not None
+    assert case.right[-1].text == "after alloc, verified is [0, 0] and alloced is [0, 0]"
+    assert (
+        "After the end of request a, then the late step of request a, then a step of a new request: " in case.sentence
+    )
+    case = examine(chapter_05.MAY_LAND, lambda launched, now: True).case
+    assert case is not None and case.right is not None and case.right[-1].text == "may_land(1, 2) gives False"
 
 
 def test_a_reset_that_forgets_shows_the_late_write_before_it() -> None:

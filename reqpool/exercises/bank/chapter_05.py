@@ -130,7 +130,7 @@ def reset_on_reuse(rows, kept, verified, alloced):
     verified[rows] = 0
     alloced[rows] = 0
 """,
-        "goes on in row 1: its verified length is 0 now, wanted 2. Request a recites `a2`",
+        "goes on in row 1: its verified length is 0 now, wanted 2. Request a recites `zu`",
     ),
     WrongAnswer(
         "reset_on_reuse",
