@@ -279,7 +279,9 @@ check(MyPool, step=7)
 # %% [markdown]
 # ## Step 8 · Clear and double free
 #
-# Two ends. `clear` empties the pool, and nobody may go on believing that it has a row. And `free` is asked for what is not there: by a request without a row, and by one whose row is another's, or another pool's. That one may even have been here before, or have the same `rid` as somebody here. So the pool has to write down who holds what: put `__init__` and `alloc`, with a line more each, into this cell too.
+# Two ends. `clear` empties the pool, and nobody may go on believing that it has a row. And `free` is asked for what is not there: by a request without a row, and by one whose row is another's, or another pool's. That one may even have been here before, or have the same `rid` as somebody here. So the pool has to write down who holds what: write `__init__` and `alloc` again too, with a line more each.
+#
+# *Not asked of yours:* what `alloc` does with a request that is twice in a batch, and with one that has begun and whose row is another pool's. Ours refuses both, with a `ValueError`.
 
 # %%
 exercise("MyPool", step=8)
