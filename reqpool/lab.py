@@ -820,17 +820,17 @@ def outcome_strip(landing: int, late_len: int, chosen: Safeguards, reuse: str, s
     With the fence every combination is one run, that of a write before the free, and so one line of the table.
     """
     found, cell = outcomes(late_len, reuse, size), "padding: 2px 6px; text-align: left; vertical-align: top"
-    whose = [f"row 1 is {f'{owner}&#x27;s' if owner else 'free'}" for owner in owners(late_len, reuse, size)]
+    whose = [f"row 1: {f'{owner}&#x27;s' if owner else 'free'}" for owner in owners(late_len, reuse, size)]
     times = "".join(
         f'<th scope="col" style="{cell}; font-weight: normal">{i}. {escape(word)}<br><em>{who}</em></th>'
         for i, (word, who) in enumerate(zip(LANDINGS, whose, strict=True), start=1)
     )
     lines = {
         "none": (False, False, False),
-        "reset on reuse": (True, False, False),
-        "generation check": (False, True, False),
+        "reset": (True, False, False),
+        "check": (False, True, False),
         "reset and check": (True, True, False),
-        "fence, with or without the others": (False, False, True),
+        "fence, with or without others": (False, False, True),
     }
     yours = (False, False, True) if chosen[2] else chosen
     rows = "".join(
@@ -841,17 +841,18 @@ def outcome_strip(landing: int, late_len: int, chosen: Safeguards, reuse: str, s
     )
     title = f"Who recites wrongly: late step of {late_len}, {reuse}, {_count(size, 'row')}. In the frame: your run"
     return (
-        f'<div style="overflow-x: auto"><table data-strip style="border-collapse: collapse; table-layout: fixed; '
-        f'width: 54em; {TEXT}; max-width: none; line-height: 1.35">'
+        f'<div style="overflow-x: auto; width: 0; min-width: 100%">'
+        f'<table data-strip style="border-collapse: collapse; table-layout: fixed; width: 51em; {TEXT}; '
+        f'max-width: none; line-height: 1.35">'
         f'<caption style="text-align: left; caption-side: top; padding: 6px 0">{title}</caption>'
-        f'<tr><th scope="col" style="{cell}; width: 11em">safeguards</th>{times}</tr>{rows}</table></div>'
+        f'<tr><th scope="col" style="{cell}; width: 10em">safeguards</th>{times}</tr>{rows}</table></div>'
     )
 
 
 def _outcome(who: str, cell: str, yours: bool) -> str:
     """A cross and who, or a hook: a word, a mark and a colour say the same; yours has a frame, and a word not seen."""
     wrong = who != "nobody"
-    said = f"✗ {escape(who)} wrong" if wrong else "✓ nobody"
+    said = f"✗ {escape(who)}" if wrong else "✓ nobody"
     style = f"{cell}; position: relative; border-left: 4px solid {BAD if wrong else GOOD}"
     bold = "; font-weight: bold" if wrong else ""
     if not yours:

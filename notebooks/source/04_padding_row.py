@@ -266,7 +266,7 @@ assert first_cell(hurt.trace) == (2, 0, 1, 2, 0)  # engine step 2, row 0, positi
 # %% [markdown]
 # ## Change it
 #
-# Two players that move together, and stand where the first wrong letter comes out: on the left with no padding row, on the right with the dummies where you let them point. At first that is the last row. Request a is then in row 0 on both sides, so the one cell marked *unlike the other player* is the damage.
+# Two players that move together, and stand where the first wrong letter comes out: on the left with no padding row, on the right with the dummies where you let them point. At first that is the last row. Request a is then in row 0 on both sides, so the one cell marked *unlike the other player* is the damage. (The one owner that differs is that of row 4: nobody on the left, the padding row on the right.)
 #
 # Below each player: what its dummies touch, why the first wrong letter is wrong, and all the texts. The table at the end sets every kind of write against every place to point at; each cell of it is a run of its own.
 

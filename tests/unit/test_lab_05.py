@@ -314,7 +314,7 @@ def test_the_strip_follows_the_controls(experiment: lab.Lab) -> None:
         for name, on in zip(("reset", "generation", "fence"), guards, strict=True):
             controls[name].value = on
         who = late(at, 8, *guards, recorded=False).wrong
-        said = f"✗ {' + '.join(sorted(who))} wrong (yours)" if who else "✓ nobody (yours)"
+        said = f"✗ {' + '.join(sorted(who))} (yours)" if who else "✓ nobody (yours)"
         assert marked(texts(experiment)) == [said]
     for name, value in {"landing": 1, "reset": True, "generation": False, "fence": False}.items():
         controls[name].value = value
