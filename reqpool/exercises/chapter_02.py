@@ -286,7 +286,7 @@ def breaks_freed_twice(function: Callable[..., Any]) -> Case | None:
                 error = f"{ended(error)} {REMEMBERS}"
             trace.emit("note", text=error.replace("`", ""))
     if error:
-        return Case(f"{error[:1].upper()}{error[1:]}", len(trace) - 1, trace)
+        return Case(f"{error[:1].upper()}{error[1:]}", len(trace) - 1, trace, labels=LABELS)
     real = played_on(ReqToTokenPool(2, 4, "cpu"), function)
     n, k = len(trace), second_free(real)
     if k is None:
@@ -306,6 +306,7 @@ def breaks_freed_twice(function: Callable[..., Any]) -> Case | None:
     return None
 
 
+LABELS = ("with FreedTwice", "with the real pool")
 REMEMBERS = (
     "`FreedTwice` has dropped only the check of `free_rows`; a request object remembers that its row is given back: "
     "take the row by count."
@@ -318,7 +319,7 @@ def pair(said: str, num: int, trace: Trace, real: Trace, right: str) -> Case:
     beside = Trace(real.first, [*real.events, *idle])
     for one, text in ((trace, said), (beside, right)):
         one.events.append(Event(0, "note", text=text.replace("`", "")))
-    return Case(said, num, trace, beside)
+    return Case(said, num, trace, beside, labels=LABELS)
 
 
 TWO_IN_ONE_ROW = Exercise(

@@ -377,9 +377,9 @@ RESET = Exercise(
     "reset_on_reuse",
     "05 B",
     "write what `alloc` does to the lengths. `rows` are the rows of a whole batch, in order. Those of them that are in "
-    "`kept` go on: their requests had them before. The others are handed out anew. Both are lists of ints. `verified` "
-    "and `alloced` are tensors of ints, with one length for each row of the table, row 0 included; change them where "
-    "they are, and no row that is not in `rows`. "
+    "`kept` go on: their requests had them before. The others are handed out anew. (`rows` and `kept` are lists of "
+    "ints.) `verified` and `alloced` are tensors of ints, with one length for each row of the table, row 0 included; "
+    "change them where they are, and no row that is not in `rows`. "
     "`free` has zeroed the lengths of a row, but a late step may have raised **both** since. (One that lands after "
     "`alloc` is dropped: the generation check is on.)",
     by_operations(
