@@ -89,7 +89,7 @@ setup()
 # | --- | --- | --- |
 # | the padding row counted inside `size`: a pool of one waits for ever | [sglang pull 23635](https://github.com/sgl-project/sglang/pull/23635) | 5 |
 # | a row given back between two chunks, while it is still read | [sglang pull 17850](https://github.com/sgl-project/sglang/pull/17850) | 6 |
-# | a request on its last chunk not known as one that keeps its row | [sglang-jax pull 998](https://github.com/sgl-project/sglang-jax/pull/998) | 6 |
+# | a request on its last chunk not recognised as keeping its row | [sglang-jax pull 998](https://github.com/sgl-project/sglang-jax/pull/998) | 6 |
 # | a row reused before the last owner's late write had landed | [sglang pull 35748](https://github.com/sgl-project/sglang/pull/35748) | 7 |
 # | a row freed twice | [mini-sglang pull 111](https://github.com/sgl-project/mini-sglang/pull/111) | 8 |
 #
@@ -98,7 +98,7 @@ setup()
 # %% [markdown]
 # ## How it goes
 #
-# An empty class, and eight steps. In each you write one method or two, in one cell. `part_of` hangs a function into a class that is there already, and into every pool made of it; a later one of the same name takes the place of the earlier one. So a step that says *again* replaces what you had: take your old lines along.
+# An empty class, and eight steps. In each you write one method or two, in one cell. `part_of` adds a function to an existing class, and so to every pool made of it; a later one of the same name takes the place of the earlier one. So a step that says *again* replaces what you had: take your old lines along.
 
 # %%
 from reqpool.examine import check, exercise, shown
@@ -110,11 +110,24 @@ class MyPool:
 
 
 # %% [markdown]
+# **The eight laws**, one a step. Every verdict says which one is broken: "Law 6, keep the row. After 3 operations: ..." It may be an earlier one than the step's.
+#
+# | law | name | what it says |
+# | --- | --- | --- |
+# | 1 | the table | int32, one row a request, two lengths a row; two pools share nothing |
+# | 2 | one row each | a row that was free for each request, in the order of the batch |
+# | 3 | all or nothing | `None` when rows are too few, and nothing has changed |
+# | 4 | give back | a freed row is free once, its lengths 0, its cells as they were |
+# | 5 | the padding row | table row 0 is nobody's |
+# | 6 | keep the row | whoever has begun keeps its row and its lengths; whoever has a row and has not is refused |
+# | 7 | reset on reuse | a row newly given begins at 0, whatever landed there |
+# | 8 | only what is held | `clear` tells every holder, and `free` takes only what is held |
+#
 # **What the check does.** It makes small pools of your class, of one, two and three rows, and plays operations on them: every sequence of one, then of two, of three, as far as some fourteen hundred sequences go; then longer ones by chance. Before that it uses two pools side by side: they must share nothing. Its own books say what must be so. Your pool chooses the rows, and the books follow: order of reuse, container, helper methods and further attributes are yours.
 #
-# **What it answers.** The shortest sequence after which something is wrong, one sentence, and two players: your pool on the left, as it should be on the right, in the same steps. Step back, and see how it came about.
+# **What it answers.** The shortest sequence after which something is wrong, one sentence, and two players: your pool, and beside or below it the same as it should be, in the same steps. Step back, and see how it came about.
 #
-# **Who does what.** Cells and lengths are written by the engine, straight into your tensors. Your class says who has which row, and what is so when a row changes hands. Later steps are examined by the laws of the earlier ones as well.
+# **Who does what.** Cells and lengths are written by the engine, straight into your tensors. Your class says who has which row, and what must hold when a row changes hands. Later steps are examined by the laws of the earlier ones as well.
 
 # %% [markdown]
 # Make mistakes: leave a line out, turn an order round, and look at the answer. Nothing counts your attempts.
@@ -122,7 +135,7 @@ class MyPool:
 # %% [markdown]
 # ## Step 1 · The table
 #
-# The table, as in [chapter 01](01_the_table.ipynb): one row a request, one column a position. Two lengths say how far a row is reserved and how far it is known good. The free rows wait in a container; whether that is a list, a deque, a set or a mask, is up to you.
+# The table, as in [chapter 01](01_the_table.ipynb): one row a request, one column a position. Two lengths say how far a row is reserved and how far it is known good. The free rows wait in a container; whether that is a list, a deque, a set or a mask is up to you.
 
 # %%
 import torch
@@ -190,7 +203,7 @@ def alloc(self, reqs):
 check(MyPool, step=3)
 
 # %% [markdown]
-# *Try:* take rows first and count then; `>=` for `>`; an empty list for `None`.
+# *Try:* take first, count afterwards; `>=` for `>`; an empty list for `None`.
 
 # %% [markdown]
 # ## Step 4 · Free
@@ -307,7 +320,7 @@ check(MyPool, step=8)
 # %% [markdown]
 # ## The engine on your pool
 #
-# Now the engine of the course runs on it: 2 rows, 22 KV slots, prompts in chunks of 4, the schedule lane one step ahead of the forward lane. Request c decodes; request a is aborted while its second chunk is under way, and that chunk lands late; then b and d come, slots run out, and somebody is retracted and comes again. Every request recites its prompt over and over; whether the letters are right, is up to your rows.
+# Now the engine of the course runs on it: 2 rows, 22 KV slots, prompts in chunks of at most 4, at most 6 new tokens a step (so the first chunk of a has 3), the schedule lane one step ahead of the forward lane. Request c decodes; request a is aborted while its second chunk is under way, and that chunk lands late; then b and d come, slots run out, and somebody is retracted and comes again. Every request recites its prompt over and over; whether the letters are right is up to your rows.
 
 # %%
 shown(serve(MyPool))
@@ -401,7 +414,16 @@ quiz("11")
 # %% [markdown]
 # ## Summary
 #
-# Eight laws make a pool. A table of int32 and two lengths a row, which nobody shares. A row for each request, in the order of the batch. All or nothing. What is freed is free once, with lengths 0 and cells as they were. Table row 0 is nobody's. Who has begun keeps the row. A row newly given begins at 0, whatever landed there. `clear` tells everybody, and `free` takes only what is held.
+# Eight laws make a pool.
+#
+# 1. *The table.* int32, and two lengths a row, which no two pools share.
+# 2. *One row each.* A row for each request, in the order of the batch.
+# 3. *All or nothing.*
+# 4. *Give back.* What is freed is free once, with lengths 0 and cells as they were.
+# 5. *The padding row.* Table row 0 is nobody's.
+# 6. *Keep the row.* Whoever has begun keeps its row.
+# 7. *Reset on reuse.* A row newly given begins at 0, whatever landed there.
+# 8. *Only what is held.* `clear` tells everybody, and `free` takes only what is held.
 #
 # None of them says how. That is why they can be asked of your pool, of ours, and of an engine's.
 #

@@ -35,6 +35,7 @@ from reqpool.exercises.guard import NotAttempted, Raised, Stopped
 from reqpool.exercises.own_pool_adapter import TENSORS, OwnPool, look
 from reqpool.exercises.own_pool_laws import Choices, OwnPoolWorld
 from reqpool.exercises.own_pool_steps import TEXTS
+from reqpool.exercises.own_pool_words import law_named
 from reqpool.exercises.search import Wrong
 from reqpool.pool import Req
 from reqpool.trace import Trace, record
@@ -93,7 +94,10 @@ def judge_of(step: int, most: int = MOST) -> Judge:
         try:
             examples = EXAMPLES if step > 1 else 1  # step 1 has no operations
             case = by_operations(build, right, STARTS, DEPTH, most, LONGEST, examples, LARGER)(learner)
-            return case if case is None or case.yours else replace(case, yours=_new_pool(learner, case.sentence))
+            if case is None:
+                return None
+            yours = case.yours or _new_pool(learner, case.sentence)
+            return replace(case, sentence=f"{law_named(learner.law)}. {case.sentence}", yours=yours)
         finally:
             learner.restore()
 
@@ -130,7 +134,7 @@ def _new_pool(learner: FreshPools, sentence: str) -> Trace | None:
     if any(each.dtype != torch.int32 for each in (table, *lengths)):
         return None
     with record(OwnPool(own, *STARTS[0], padding_row=None)) as trace:
-        trace.emit("note", text=sentence.removeprefix("At once: ").replace("`", ""))
+        trace.emit("note", text=sentence.removeprefix("Right after `__init__`: ").replace("`", ""))
     return trace
 
 
@@ -141,7 +145,7 @@ class FreshPools:
     """
 
     def __init__(self, cls: type) -> None:
-        self.cls = cls
+        self.cls, self.law = cls, 1
         self.twins: dict[tuple[int, int], tuple[Any, tuple[int, ...]]] = {}
         own = [base for base in cls.__mro__ if base.__module__ != "builtins"]
         self._values = [(base, copy.deepcopy(_values_of(base))) for base in own]

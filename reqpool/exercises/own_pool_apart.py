@@ -25,9 +25,11 @@ class Maker(Protocol):
     Attributes:
         twins: by size and max_context_len a second pool, which nobody touches, and its free rows: what changes there is
             shared.
+        law: the one that was broken last.
     """
 
     twins: dict[tuple[int, int], tuple[Any, tuple[int, ...]]]
+    law: int
 
     def new(self, size: int, max_context_len: int, again: bool = False) -> Any:
         """A pool of the class as it was at first; `again`: as the pool before has left it."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from reqpool.exercises.own_pool_adapter import look, row_number
 from reqpool.exercises.own_pool_table import LENGTHS, free_slots_of, need_shapes
-from reqpool.exercises.own_pool_words import fields, moved_field, rows_named, shown
+from reqpool.exercises.own_pool_words import PADDING, fields, moved_field, rows_named, shown
 from reqpool.exercises.search import Wrong
 from reqpool.pool import Req
 
@@ -46,6 +46,7 @@ class Books:
         self.table = [[0] * width for _ in range(self.num_rows)]
         self.lengths = {name: [0] * self.num_rows for name in LENGTHS}
         self.cells_wrong: list[tuple[int, int]] = []
+        self.law = 1  # that is broken, where something is wrong: of the operation, or of what is found
 
     def _zero(self, row: int) -> None:
         for length in LENGTHS:
@@ -79,7 +80,9 @@ class Books:
         """The first thing that is not as it should be, in a sentence; empty where all is well."""
         self.cells_wrong = []
         given, freed = given or {}, freed or {}
+        operation, self.law = self.law, 1
         need_shapes(self.own, self.num_rows, self.width, doing)
+        self.law = operation
         free, table, lengths = self.state = state_of(self.own, doing)
         return (
             self._wrong_field(cause)
@@ -93,6 +96,7 @@ class Books:
         """From step 6 on the two fields are the scheduler's: before, nobody has said whose they are."""
         for name, req in self.reqs.items():
             if self.step >= 6 and fields(req) != self.fields[name]:
+                self.law = 6
                 return f"{cause or 'it'} changed {moved_field(name, self.fields[name], req)}: that is the scheduler's."
         return ""
 
@@ -118,6 +122,7 @@ class Books:
         after = f" after {cause}" if cause else ""
         for row in sorted(set(free)):
             if row == 0 and self.step >= 5:
+                self.law = PADDING
                 return f"table row 0 is in `free_slots`{after}: the padding row is nobody's, and never handed out."
             if row in holders:
                 return (
@@ -142,6 +147,7 @@ class Books:
         for name, got in zip(LENGTHS, lengths, strict=True):
             if got == self.lengths[name]:
                 continue
+            self.law = 7 if self.step >= 7 and self.law == 2 else self.law
             for row, (is_now, wanted) in enumerate(zip(got, self.lengths[name], strict=True)):
                 if is_now != wanted:
                     return self._about_length(cause, f"`{name}[{row}]`", row, is_now, wanted, given, kept, freed)
@@ -184,6 +190,7 @@ class Books:
     def _wrong_cell(self, cause: str, table: list[list[int]]) -> str:
         for row, (got, wanted) in enumerate(zip(table, self.table, strict=True)):
             if got != wanted:
+                self.law = 4 if self.step >= 4 and self.law == 2 else self.law
                 self.cells_wrong = [
                     (row, at) for at, pair in enumerate(zip(got, wanted, strict=True)) if pair[0] != pair[1]
                 ]

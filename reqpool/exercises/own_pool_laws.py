@@ -34,6 +34,8 @@ from reqpool.exercises.own_pool_apart import Maker, need_apart, need_apart_in_us
 from reqpool.exercises.own_pool_books import NAMES, Books, state_of
 from reqpool.exercises.own_pool_table import LENGTHS, free_slots_of, need_table
 from reqpool.exercises.own_pool_words import (
+    PADDING,
+    Broken,
     both_orders,
     counted,
     fields,
@@ -72,6 +74,7 @@ class OwnPoolWorld(Books):
         follow: bool = False,
     ) -> None:
         size, width = start
+        maker.law = PADDING if step == PADDING else 1  # until there is a pool to be played with
         own = maker.new(size, width)
         if start not in maker.twins:  # else a pool of this size was looked at before, and every one is made alike
             need_table(own, step, size, width)
@@ -152,12 +155,31 @@ class OwnPoolWorld(Books):
         free, table, lengths = self.state
         return free, tuple(map(tuple, table)), tuple(map(tuple, lengths)), reqs, books
 
+    def led_by(self, moves: Sequence[Move]) -> str:
+        return f"after {counted(len(moves), 'operation')}" if moves else "right after `__init__`"
+
     # ---- the operations --------------------------------------------------------------------------------------------
 
     def play(self, move: Move) -> None:
         kind, *rest = move  # type: ignore[misc]
-        getattr(self, f"_play_{kind}")(*rest)
-        self._compare_twin(kind)
+        self.law = self._law_of(kind, rest)
+        try:
+            getattr(self, f"_play_{kind}")(*rest)
+            self._compare_twin(kind)
+        except BaseException as error:
+            self.maker.law = error.law if isinstance(error, Broken) else self.law
+            raise
+
+    def _law_of(self, kind: str, names: Sequence[str]) -> int:
+        """Which law this operation is about; whoever finds that another one is broken says so."""
+        if kind == "alloc":
+            held = sum(name in self.held for name in names)
+            if held and not all(is_started(self.reqs[name]) for name in names if name in self.held):
+                return 6
+            return 3 if len(names) - held > len(self.free) else 6 if held else 2
+        if kind == "free" and names[0] in self.held or kind == "write":
+            return 4
+        return {"chunk": 6, "result": 6, "late": 7}.get(kind, 8)
 
     def _called(self, name: str, *args: Any) -> Any:
         """The learner's method, by way of the pool that may be recorded; its own exceptions come with their line."""
@@ -356,6 +378,7 @@ class OwnPoolWorld(Books):
     def _returned(self, doing: str, result: Any, names: Sequence[str]) -> list[int]:
         """The rows that came back, as plain integers, one for each of the batch."""
         if result is None:
+            self.law = 3 if self.step >= 3 and self.law == 2 else self.law
             new = [name for name in names if name not in self.held]
             why = f"though {free_named(self.free)}" if new else "though nobody needs a new row"
             hint = " Is there a `return`?" if new and self.reqs[new[-1]].req_pool_idx is not None else ""
@@ -395,7 +418,7 @@ class OwnPoolWorld(Books):
                 )
             return
         if row == 0 and self.step >= 5:
-            raise Wrong(f"{doing} gives `{name}` table row 0: that is the padding row, and nobody's.")
+            raise Broken(PADDING, f"{doing} gives `{name}` table row 0: that is the padding row, and nobody's.")
         if not 0 <= row < self.num_rows:
             raise Wrong(f"{doing} gives `{name}` row {row}: the table has the rows 0 to {self.num_rows - 1}.")
         for other, of in self.held.items():
@@ -415,7 +438,8 @@ class OwnPoolWorld(Books):
         now = free_slots_of(twin, "")
         if now != was:
             del self.maker.twins[self.start]
-            raise Wrong(
+            raise Broken(
+                1,
                 f"`{kind}` here changed the `free_slots` of another pool, from {shown(list(was))} to "
-                f"{shown(list(now))}. Two pools must share nothing: make everything in `__init__`."
+                f"{shown(list(now))}. Two pools must share nothing: make everything in `__init__`.",
             )

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from reqpool.exercises.guard import Raised
 from reqpool.exercises.own_pool_adapter import look, row_number, rows_in
-from reqpool.exercises.own_pool_words import counted, kind, rows_named, shown
+from reqpool.exercises.own_pool_words import PADDING, Broken, counted, kind, rows_named, shown
 from reqpool.exercises.search import Wrong
 from reqpool.exercises.values import shortened
 
@@ -58,9 +58,10 @@ def _need_num_rows(shape: tuple[int, int], step: int, size: int, width: int, mad
             f"wanted {counted(size + (step >= 5), 'row')} of {width} positions{turned}."
         )
     if step >= 5 and rows != size + 1:
-        raise Wrong(
+        raise Broken(
+            PADDING,
             f"`req_to_token` of {made} has {counted(rows, 'row')}, wanted {size + 1}: "
-            f"{size} for requests, and the padding row."
+            f"{size} for requests, and the padding row.",
         )
     if rows not in (size, size + 1):
         raise Wrong(f"`req_to_token` of {made} has {counted(rows, 'row')}, wanted {size}.")
@@ -133,7 +134,9 @@ def free_slots_of(own: Any, doing: str) -> tuple[int, ...]:
 
 def _need_free_rows(free: list[int], step: int, size: int, num_rows: int, made: str) -> None:
     if 0 in free and step >= 5:
-        raise Wrong(f"table row 0 is in `free_slots` of {made}: the padding row is nobody's, and never handed out.")
+        raise Broken(
+            PADDING, f"table row 0 is in `free_slots` of {made}: the padding row is nobody's, and never handed out."
+        )
     for row in free:
         if not 0 <= row < num_rows:
             raise Wrong(f"row {row} is in `free_slots` of {made}, and the table has {rows_named(range(num_rows))}.")

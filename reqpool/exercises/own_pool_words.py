@@ -5,7 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from reqpool.exercises.search import Wrong
 from reqpool.pool import Req
+
+LAWS = (
+    "the table",
+    "one row each",
+    "all or nothing",
+    "give back",
+    "the padding row",
+    "keep the row",
+    "reset on reuse",
+    "only what is held",
+)
+PADDING = 5
+
+
+def law_named(law: int) -> str:
+    """
+    >>> law_named(6)
+    'Law 6, keep the row'
+    """
+    return f"Law {law}, {LAWS[law - 1]}"
+
+
+class Broken(Wrong):
+    """A `Wrong` that is found where another law would be blamed: it says which one is broken."""
+
+    def __init__(self, law: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.law = law
 
 
 def both_orders(one: str, other: str) -> tuple[tuple[str, str], tuple[str, str]]:

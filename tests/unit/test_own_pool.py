@@ -14,6 +14,7 @@ from reqpool.exercises.bank.own_pool import UNUSUAL_POOLS, WRONG_CELLS, UnusualP
 from reqpool.exercises.exercise import Verdict, examine
 from reqpool.exercises.own_pool import STEPS, judge_of, part_of, right_class, written
 from reqpool.exercises.own_pool_steps import TEXTS
+from reqpool.exercises.own_pool_words import LAWS
 from reqpool.faulty import (
     FAULTY_POOLS,
     CounterOnly,
@@ -60,6 +61,29 @@ def test_a_wrong_cell_is_rejected_with_a_sentence_that_says_what_is_wrong(wrong:
     assert verdict.state == "wrong"
     assert wrong.says in verdict.sentence
     assert verdict.sentence.endswith((".", "`", "?"))
+
+
+EARLIER = {  # the law that is broken, where it is not the step's own
+    "3-count_of_the_class": 1,
+    "4-lengths_as_numbers": 1,
+    "6-begun_without_a_row": 2,
+    "6-nobody_refused": 3,
+    "7-kept_too": 6,
+    "7-condition_lost": 6,
+    "7-reset_then_refused": 3,
+    "7-cells_too": 4,
+    "7-float_tensor": 1,
+    "8-new_tensor": 1,
+    "8-row_0_free": 5,
+    "8-fields_cleared": 6,
+    "8-holders_of_the_class": 1,
+}
+
+
+def test_every_verdict_names_the_law_that_is_broken() -> None:
+    found = {id_of(wrong): verdict_on_cell(wrong).sentence.partition(". ")[0] for wrong in WRONG_CELLS}
+    wanted = {id_of(wrong): EARLIER.get(id_of(wrong), wrong.step) for wrong in WRONG_CELLS}
+    assert found == {name: f"Law {law}, {LAWS[law - 1]}" for name, law in wanted.items()}
 
 
 @pytest.mark.parametrize("wrong", WRONG_CELLS, ids=id_of)
