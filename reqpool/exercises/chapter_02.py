@@ -77,7 +77,7 @@ class BatchComes:
     def why(self, num: int) -> str:
         free = len(self.free_rows)
         rows = f"{number(free)} row{'' if free == 1 else 's'} {'is' if free == 1 else 'are'} free"
-        asked = f"{number(num)} {'is' if num == 1 else 'are'} wanted"
+        asked = f"{number(num)} {'is' if num == 1 else 'are'} wanted" if num else "none is wanted"
         if num <= free:
             return f": {rows} and {asked}: that fits"
         lost = f", and what there is is lost: row {self.free_rows[0]} is nobody's now" if free else ""
