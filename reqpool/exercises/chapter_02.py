@@ -80,7 +80,7 @@ class BatchComes:
         asked = f"{number(num)} {'is' if num == 1 else 'are'} wanted" if num else "none is wanted"
         if num <= free:
             return f": {rows} and {asked}: that fits"
-        lost = f", and what there is is lost: row {self.free_rows[0]} is nobody's now" if free else ""
+        lost = f"; row {self.free_rows[0]} is taken all the same, and is nobody's now" if free else ""
         return f": {rows} and {asked}{lost}"
 
     def led_by(self, moves: Sequence[int]) -> str:

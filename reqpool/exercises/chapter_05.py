@@ -468,8 +468,8 @@ PAST_THE_RESET = Exercise(
     breaks_the_reset,
     hints=(
         "The reset is done in `alloc`. Which landings come after b's?",
-        "b writes from the position on that the late length says, into the slots that still stand there. From which "
-        "position on are those c's by now? And it must do so from its first step on, or it does not find its own "
+        "b starts to write at the position that the late length says, into the slots that still stand there. From "
+        "which position on are those c's by now? And b must do so in its very first step, or it does not find its own "
         "letters.",
     ),
     solution="""

@@ -220,7 +220,7 @@ def test_a_batch_that_fits_gets_its_row_on_the_right_only_and_begins_with_the_fr
 
 def test_a_batch_that_does_not_fit_takes_what_there_is_on_the_left_only() -> None:
     case = verdict_on("must_refuse", "return n > len(free_rows) + 1").case
-    assert "row 1 is nobody's now" in case.sentence
+    assert "row 1 is taken all the same, and is nobody's now" in case.sentence
     ends = [trace.snapshot(len(trace)) for trace in (case.yours, case.right)]
     assert [end.free for end in ends] == [(), (1,)] and not ends[0].owners.get(1)
 
