@@ -1,7 +1,8 @@
 """The ways to answer: one of several choices, a cell clicked in the table, or a row and a position from two lists.
 
 Each is a widget with `answer`, None until there is one; `missing`, which says what is still to be done;
-`lock(outcome)`, after which the answer cannot be changed; and `unlock()`, after which there is none again.
+`lock(outcome)`, after which the answer cannot be changed; `unlock()`, after which there is none again; and
+`heard(act)`, which calls `act` on every change of the answer.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from reqpool.player import Player
 from reqpool.trace import Trace
 
 Cell = tuple[int, int]  # row, position
+Act = Callable[[], None]
 
 
 class Choices(widgets.RadioButtons):
@@ -41,6 +43,9 @@ class Choices(widgets.RadioButtons):
     def unlock(self) -> None:
         self._release()
 
+    def heard(self, act: Act) -> None:
+        self.observe(lambda _: act(), names="value")
+
 
 class ClickedCell(widgets.VBox):
     """A cell of the player's table, by mouse or by keyboard. The player says itself which was picked, and marks it."""
@@ -64,6 +69,9 @@ class ClickedCell(widgets.VBox):
         self.player.picked = []
         self.player.pick = True
 
+    def heard(self, act: Act) -> None:
+        self.player.observe(lambda _: act(), names="picked")
+
 
 class RowAndPosition(widgets.VBox):
     """The same without a third-party widget: the table to look at, and two lists."""
@@ -86,6 +94,10 @@ class RowAndPosition(widgets.VBox):
     def unlock(self) -> None:
         for release in self._release:
             release()
+
+    def heard(self, act: Act) -> None:
+        for control in (self.row, self.position):
+            control.observe(lambda _: act(), names="value")
 
 
 def _numbers(label: str, stop: int) -> widgets.Dropdown:

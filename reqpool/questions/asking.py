@@ -19,6 +19,18 @@ from reqpool.trace import Trace
 
 PICTURE = '<div style="max-width: 760px">{}</div>'
 
+
+def _taking_back(question: Question) -> Question:
+    """That an answer is missing is no longer said once there is one."""
+
+    def take_back() -> None:
+        if question.committed is None and question.answering.answer is not None:
+            question.told.value = ""
+
+    question.answering.heard(take_back)
+    return question
+
+
 # ---- predict --------------------------------------------------------------------------------------------------------
 
 
@@ -90,7 +102,8 @@ def _ask_for_cell(text: str, right: Any, reveal: Trace | str, step: int | None, 
 
 
 def _prediction(text: str, answering: Answering, outcome: Any, open_up: Callable[[Any], Opened]) -> Question:
-    return Question(f"<strong>Predict.</strong> {prose(text)}", answering, outcome, "Commit my prediction", open_up)
+    head = f"<strong>Predict.</strong> {prose(text)}"
+    return _taking_back(Question(head, answering, outcome, "Commit my prediction", open_up))
 
 
 def _verdict(chosen: str, comes_true: str, why: str) -> str:
@@ -144,7 +157,8 @@ def _quiz_question(number: int, one: QuizQuestion) -> Question:
         return "".join(_explained(choice, why, chosen, one.right) for choice, why in one.choices.items()), []
 
     head = f"<strong>Question {number}.</strong> {prose(one.question)}"
-    return Question(head, Choices(list(one.choices), "Your answer:"), one.right, "Check my answer", open_up)
+    answering = Choices(list(one.choices), "Your answer:")
+    return _taking_back(Question(head, answering, one.right, "Check my answer", open_up))
 
 
 def _explained(choice: str, why: str, chosen: str, right: str) -> str:

@@ -100,6 +100,27 @@ def test_a_hint_is_gone_when_the_answer_is_there() -> None:
     assert "Choose an answer first" not in told(question)
 
 
+def test_that_an_answer_is_missing_is_no_longer_said_once_there_is_one() -> None:
+    (asked,) = quiz([QuizQuestion("which?", right="a", choices={"a": "just so", "b": "too late"})]).children
+    for question in (about_rows(), asked):
+        question.button.click()
+        assert question.told.value
+        question.answering.index = 0
+        assert question.told.value == "" and question.committed is None
+        question.button.click()
+        assert (verdict := question.told.value)
+        question.answering.index = 1  # a click that comes late
+        assert question.told.value == verdict
+
+
+def test_that_a_cell_is_missing_is_no_longer_said_once_there_is_one(world: str) -> None:
+    question = predict(CELL, outcome=(1, 1), reveal=three_tokens(), step=2)
+    question.button.click()
+    assert "first" in told(question.told)
+    choose(question, (1, 1))
+    assert question.told.value == "" and question.committed is None
+
+
 @pytest.mark.parametrize(("chosen", "verdict"), [("row 1", "✗ Not as predicted."), ("row `2`", "✓ As predicted.")])
 def test_prediction_and_outcome_stand_side_by_side_with_a_sign_and_a_word(chosen: str, verdict: str) -> None:
     question = about_rows()
