@@ -17,6 +17,8 @@ from math import nan
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator
 
 from reqpool.serving.chunk_times import Step, longest_wait, prefill_steps, time_to_first_token
@@ -232,36 +234,73 @@ def _open(axes: Axes) -> None:
 
 # ---- real requests ---------------------------------------------------------------------------------------------------
 
-MARKS = {  # a colour, and a sign in another
-    "right": (OWNER_TINTS[0], "", ""),
-    "touched": (OWNER_TINTS[4], "o", OWNER_COLOURS[1]),
-    "wrong": (WRONG, "x", BACKGROUND),
+MARKS = {  # a colour, a sign in another, and what the legend says
+    "right": (OWNER_TINTS[0], "", "none", "recites rightly"),
+    "touched": (OWNER_TINTS[4], "o", OWNER_COLOURS[1], "a dot: hit, recites rightly all the same"),
+    "wrong": (WRONG, "x", BACKGROUND, "a cross: recites wrongly"),
 }
-PER_LINE = 50
+PER_LINE = 25
+SIDE = 0.21  # inches, of a square and the gap beside it
+BETWEEN = 0.6  # of a square, between two runs
 
 
 def requests_hurt(runs: Mapping[str, Sequence[str]]) -> Figure:
-    """For each run a square per request, in order of arrival, 50 a line, by its word: right, touched or wrong."""
-    lines = [
-        (name if start == 0 else "", marks, start)
-        for name, marks in runs.items()
-        for start in range(0, len(marks), PER_LINE)
-    ]
-    figure = Figure(figsize=(7.6, 0.55 + 0.3 * len(lines)))
-    figure.subplots_adjust(left=0.28, right=0.99, bottom=0.45 / figure.get_figheight(), top=0.99)
-    axes = figure.subplots()
-    for y, (_, marks, start) in enumerate(lines):
-        for mark, (colour, sign, sign_colour) in MARKS.items():
-            places = [x for x, word in enumerate(marks[start : start + PER_LINE]) if word == mark]
-            axes.broken_barh([(x + 0.06, 0.88) for x in places], (y - 0.36, 0.72), facecolor=colour)
-            if sign:
-                axes.plot([x + 0.5 for x in places], [y] * len(places), sign, color=sign_colour, markersize=3.5)
-    axes.set_xlim(0, PER_LINE)
-    axes.set_ylim(len(lines) - 0.5, -0.5)
-    axes.set_yticks(range(len(lines)), [name for name, *_ in lines])
+    """For each run a square per request, in order of arrival, 25 a line, by its word: right, touched or wrong."""
+    labels: dict[float, str] = {}  # the height of each run's first line -> its name
+    squares: list[tuple[int, float, str]] = []
+    y = 0.0
+    for name, marks in runs.items():
+        labels[y + 0.5] = name
+        squares += [(i % PER_LINE, y + i // PER_LINE, word) for i, word in enumerate(marks)]
+        y += -(-len(marks) // PER_LINE) + BETWEEN
+    figure, axes = _squared(PER_LINE, y - BETWEEN)
+    for mark, (colour, sign, sign_colour, _) in MARKS.items():
+        places = [(x, y) for x, y, word in squares if word == mark]
+        for line in sorted({y for _, y in places}):
+            axes.broken_barh([(x + 0.06, 0.88) for x, y in places if y == line], (line + 0.06, 0.88), facecolor=colour)
+        if sign:
+            middles = [x + 0.5 for x, _ in places], [y + 0.5 for _, y in places]
+            axes.plot(*middles, sign, color=sign_colour, markersize=5, markeredgewidth=1.5)
+    axes.set_yticks(list(labels), list(labels.values()))
     axes.set_xticks([])
-    axes.set_xlabel("each square a request, in order of arrival")
+    axes.set_xlabel("each square a request, in order of arrival, line by line")
     axes.tick_params(length=0)
     for side in axes.spines:
         axes.spines[side].set_visible(False)
+    _legend_of_marks(axes)
     return figure
+
+
+def _squared(width: float, height: float) -> tuple[Figure, Axes]:
+    """A figure of the usual width whose axes have a square of SIDE for each unit, with room for names and a legend."""
+    over, under = 0.35, 0.32
+    total = over + under + SIDE * height
+    figure = Figure(figsize=(7.6, total))
+    right = 0.99
+    figure.subplots_adjust(left=right - SIDE * width / 7.6, right=right, bottom=under / total, top=1 - over / total)
+    axes = figure.subplots()
+    axes.set_xlim(0, width)
+    axes.set_ylim(height, 0)
+    return figure, axes
+
+
+def _legend_of_marks(axes: Axes) -> None:
+    samples = [
+        (Patch(facecolor=colour), Line2D([], [], ls="", marker=sign or "None", color=ink, ms=5, mew=1.5))
+        for colour, sign, ink, _ in MARKS.values()
+    ]
+    axes.legend(
+        samples,
+        [words for *_, words in MARKS.values()],
+        handlelength=1.3,
+        handleheight=1.3,
+        handletextpad=0.5,
+        columnspacing=1.4,
+        frameon=False,
+        fontsize=9,
+        ncols=3,
+        loc="lower right",
+        bbox_to_anchor=(1.0, 1.0),
+        borderaxespad=0.3,
+        borderpad=0,
+    )

@@ -81,3 +81,17 @@ def test_waiting_times_that_coincide_can_both_be_seen() -> None:
     below, above = lines["the same, not mixed"], lines["long prompt: time to first token"]
     assert below.get_markerfacecolor() == "none" and below.get_markersize() > 2 * above.get_markersize()
     assert below.get_linewidth() > 2 * above.get_linewidth() and below.get_linestyle() != above.get_linestyle()
+
+
+def test_a_request_is_a_square_and_the_legend_names_both_signs() -> None:
+    figure = charts.requests_hurt({"one": ["right", "touched", "wrong"] * 20, "two": ["wrong"] * 7})
+    FigureCanvasAgg(figure).draw()
+    (axes,) = figure.axes
+    boxes = [path.get_extents(axes.transData) for bars in axes.collections for path in bars.get_paths()]
+    assert len(boxes) == 67
+    for box in boxes:
+        assert box.width == pytest.approx(box.height, rel=0.01)
+    said = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert "a dot" in said[1] and "a cross" in said[2]
+    legend, page = axes.get_legend().get_window_extent(), figure.bbox
+    assert legend.y0 >= axes.bbox.y1 and legend.y1 <= page.y1 and legend.x0 >= page.x0
