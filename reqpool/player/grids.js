@@ -15,8 +15,18 @@ function hatch(ink, size, rising) {
   return tile;
 }
 
-/** What a cell bears whose slot is another live cell's too, or the dummy slot. */
-const oddMark = (odd) => (odd === undefined ? null : odd ? `\u00d7${odd}` : "!");
+/** What a cell bears whose slot is another live cell's too, or the dummy slot, or none. */
+const oddMark = (odd) => (odd === undefined ? null : odd > 0 ? `\u00d7${odd}` : "!");
+const oddWords = (odd) => (odd > 0 ? `in ${odd} cells` : odd < 0 ? "no slot at all" : "the dummy slot");
+
+/** How far to scroll a box of so much room for cells of this size: not at all if they are in view, else to their middle;
+ *  for the first of them, if there is no room for all. */
+function scrolledTo(now, room, cells, size, before = 0) {
+  const span = (some) => [before + some.reduce((a, b) => Math.min(a, b)) * size, before + (some.reduce((a, b) => Math.max(a, b)) + 1) * size];
+  const [all, first] = [span(cells), span(cells.slice(0, 1))];
+  const [from, to] = all[1] - all[0] <= room ? all : first;
+  return from < now || to > now + room ? (from + to - room) / 2 : now;
+}
 
 class Row {
   constructor(tape, row) {
@@ -90,20 +100,21 @@ class Grid {
     set(this.element, "data-more", this.x < this.furthest ? "" : null);
   }
 
-  /** Bring the wrong or the just-changed cell into view, or the row where a late write changed a length only. */
+  /** Bring the wrong cells or the first just-changed one into view, or the row where a late write changed a length only. */
   follow() {
-    const [wrong] = this.tape.wrong;
-    const flat = wrong ?? this.tape.changed[0];
-    if (flat !== undefined) this.reveal(...this.at(flat));
-    else if (this.tape.hit.length) this.reveal(this.tape.hit[0]);
+    const { wrong, changed, hit } = this.tape;
+    const cells = [...(wrong.size ? wrong : changed.slice(0, 1))].map((flat) => this.at(flat));
+    if (cells.length) this.reveal(...[0, 1].map((axis) => cells.map((cell) => cell[axis])));
+    else if (hit.length) this.reveal(hit.slice(0, 1));
   }
 
-  /** Scroll the box, never the page, until the cell is clear of the sticky labels. */
-  reveal(row, position) {
+  /** Scroll the box, never the page, until the cells are clear of the sticky labels. */
+  reveal(rows, positions) {
     const { x, y, inside, above, cellWidth, rowHeight } = this;
-    const [left, top] = [position === undefined ? x : position * cellWidth, above + row * rowHeight];
-    if (left < x || left + cellWidth > x + inside.width) this.element.scrollLeft = left - (inside.width - cellWidth) / 2;
-    if (top < y || top + rowHeight > y + inside.height) this.element.scrollTop = top - (inside.height - rowHeight) / 2;
+    const left = positions ? scrolledTo(x, inside.width, positions, cellWidth) : x;
+    const top = scrolledTo(y, inside.height, rows, rowHeight, above);
+    if (left !== x) this.element.scrollLeft = left;
+    if (top !== y) this.element.scrollTop = top;
   }
 
   /** The middle of a row, as far down as the box shows it. */
@@ -135,7 +146,7 @@ class Grid {
     const flat = row * this.tape.columns + position;
     const [wrong, odd] = [this.tape.wrong.has(flat), this.tape.odd.get(flat)];
     const words = [...(cell.signs ? [`row ${row}`] : []), `position ${position}`, ...(state === "empty" ? ["empty"] : [`slot ${slot}`, state])];
-    if (odd !== undefined) words.push(odd ? `in ${odd} cells` : "the dummy slot");
+    if (odd !== undefined) words.push(oddWords(odd));
     if (wrong) words.push("wrong");
     words.push(...(cell.signs ?? [])); // of a question
     set(cell, "aria-label", words.join(", "));
@@ -354,7 +365,7 @@ class CanvasGrid extends Grid {
 
   cell(row, position) {
     if (!this.views.has(row)) {
-      this.reveal(row, position);
+      this.reveal([row], [position]);
       this.scrolled();
     }
     const flat = row * this.tape.columns + position;

@@ -148,7 +148,8 @@ class Player {
     this.wrongItem.hidden = !this.tape.events.some((event) => event.wrong);
     items.push(this.wrongItem);
     this.oddItem = h("span", { hidden: "" }, h("i", { class: "sample odd" }), "slot in two live cells, or the dummy slot in one");
-    items.push(this.oddItem);
+    this.noneItem = h("span", { hidden: "" }, h("i", { class: "sample odd none" }), "\u22121 in a live cell: no slot at all");
+    items.push(this.oddItem, this.noneItem);
     const bar = h("i", { class: "sample bar" }, h("i", { class: "alloced" }), h("i", { class: "verified" }));
     bar.lastChild.style.transform = "scaleX(0.5)";
     items.push(h("span", { class: "wide" }, bar, "bar: verified within alloced, of all the row's positions"));
@@ -176,7 +177,7 @@ class Player {
       this.drawFree();
       this.grid.draw(this.shown === null ? Array.from({ length: tape.rows }, (_, row) => row) : tape.touched);
       tape.touched.clear();
-      if (tape.odd.size) for (const { oddItem } of head.players) oddItem.hidden = false; // and stays
+      this.explain([...tape.odd.values()]);
       this.shown = tape.step;
       this.strip.draw();
       this.recital.draw();
@@ -188,6 +189,14 @@ class Player {
     this.compare();
     performance.clearMeasures("reqpool:draw"); // an observer has been told; a page left playing must not hoard them
     performance.measure("reqpool:draw", { start });
+  }
+
+  /** The legend's items on odd slots come when there is one, for all players of the group, and stay. */
+  explain(odd) {
+    for (const { oddItem, noneItem } of odd.length ? this.head.players : []) {
+      if (odd.some((one) => one >= 0)) oddItem.hidden = false;
+      if (odd.some((one) => one < 0)) noneItem.hidden = false;
+    }
   }
 
   sentence(k) {
@@ -383,7 +392,7 @@ class Player {
     const cell = this.grid.cell(this.cursor.row, this.cursor.position);
     if (!cell) return false;
     cell.focus({ preventScroll: true });
-    this.grid.reveal(this.cursor.row, this.cursor.position);
+    this.grid.reveal([this.cursor.row], [this.cursor.position]);
     return true;
   }
 

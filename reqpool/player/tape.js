@@ -316,7 +316,8 @@ class Tape {
     return found;
   }
 
-  /** Cells to be marked for what they say: flat -> how many live cells say the same slot; 0: it is the dummy slot. */
+  /** Cells to be marked for what they say: flat -> how many live cells say the same slot; 0: it is the dummy slot; -1: it
+   *  is none. */
   get odd() {
     if (this.oddAt === this.step) return this.oddCells;
     this.oddAt = this.step;
@@ -331,11 +332,11 @@ class Tape {
         if (before === undefined) cells.set(slot, flat);
         else if (typeof before === "number") cells.set(slot, [before, flat]);
         else before.push(flat);
-        if (slot === 0) this.oddCells.set(flat, 0);
+        if (slot <= 0) this.oddCells.set(flat, Math.max(slot, -1));
       }
     }
     for (const [slot, flats] of cells)
-      if (slot && typeof flats !== "number") for (const flat of flats) this.oddCells.set(flat, flats.length);
+      if (slot > 0 && typeof flats !== "number") for (const flat of flats) this.oddCells.set(flat, flats.length);
     return this.oddCells;
   }
 
@@ -344,6 +345,7 @@ class Tape {
     const slot = this.slot(row, position);
     if (this.state(row, position) !== 1) return "";
     if (slot === 0) return "; a fault: slot 0 is the dummy slot";
+    if (slot < 0) return `; a fault: ${slot} is no slot at all`;
     const flat = row * this.columns + position;
     const others = this.holders(slot).filter((at) => at !== flat && this.state(...this.at(at)) === 1);
     return others.length ? `; a fault, or shared: also in ${this.where(others, true)}` : "";

@@ -267,6 +267,34 @@ def test_slot_0_is_said_by_the_padding_row_s_cells_and_by_live_ones_as_a_fault(o
     assert page.locator("[data-row='0'].lit").count() == 6
 
 
+def without_slots() -> Trace:
+    """Two live cells that say -1, as a step writes it that stores nothing."""
+    pool = ReqToTokenPool(2, 6, device="cpu")
+    with record(pool) as trace:
+        a, b = Req("a"), Req("b")
+        pool.alloc([a, b])
+        pool.append(a, slots(1, 2))
+        pool.append(b, slots(3))
+        pool.write((1, 1), -1)
+        pool.write((2, 0), -1)
+        pool.free(a)
+    return trace
+
+
+def test_no_slot_at_all_in_a_live_cell_is_marked_and_not_taken_for_a_shared_one(open_static: OpenStatic) -> None:
+    page = open_static(without_slots())
+    assert [event.kind for event in without_slots()] == ["alloc", "append", "append", "write", "write", "free"]
+    none = page.locator(".legend").get_by_text("−1 in a live cell: no slot at all")
+    for k, marked in {3: [], 4: ["1 1 !"], 5: ["1 1 !", "2 0 !"], 6: ["2 0 !"]}.items():
+        scrub(page, k)
+        assert page.eval_on_selector(ROOT, ODD) == marked
+        expect(none).to_be_visible(visible=k > 3)
+    expect(page.locator(".legend").get_by_text("slot in two live cells")).to_be_hidden()
+    assert page.get_by_role("gridcell", name="position 0, slot -1, live, no slot at all").count() == 1
+    page.hover("[data-row='2'][data-position='0']")
+    assert detail(page).endswith("→ slot -1, live, not yet verified; a fault: -1 is no slot at all")
+
+
 INK = """(cell) => {
   const text = document.createRange();
   text.selectNodeContents(cell);
@@ -1075,3 +1103,38 @@ def test_narrow_screens_scroll_the_table_and_nothing_else(open_static: OpenStati
     before = head.evaluate(left)
     grid.evaluate("(grid) => { grid.scrollLeft = 90; }")
     assert head.evaluate(left) == before
+
+
+TWO_FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+IN_VIEW = """(cell) => {
+  const { firstElementChild: label, lastElementChild: lengths } = cell.closest(".row");
+  const [box, head] = [cell.closest(".grid"), label].map((one) => one.getBoundingClientRect());
+  const right = getComputedStyle(lengths).right === "0px" ? lengths.getBoundingClientRect().left : box.right;
+  const { left, right: end } = cell.getBoundingClientRect();
+  return left >= head.right - 0.5 && end <= right + 0.5;
+}"""
+
+
+@pytest.mark.parametrize(("first", "seen"), [(20, range(20, 25)), (2, range(2, 7)), (0, range(1))])
+def test_all_wrong_cells_come_into_view_the_first_where_they_do_not_fit(
+    open_static: OpenStatic, first: int, seen: range
+) -> None:
+    pool = ReqToTokenPool(2, 40, device="cpu")
+    with record(pool) as trace:
+        a = Req("a")
+        pool.alloc([a])
+        pool.append(a, slots(*range(1, 41)))
+        trace.emit(
+            "note", text="they are wrong", wrong=[(1, p) for p in range(first, first + (40 if not first else 5))]
+        )
+    page = open_static(trace)
+    page.set_viewport_size({"width": 640, "height": 800})
+    grid = page.get_by_role("grid")
+    for begin in range(0, 1000, 50):
+        scrub(page, 2)
+        grid.evaluate("(grid, x) => { grid.scrollLeft = x; }", begin)
+        page.evaluate(TWO_FRAMES)
+        scrub(page, 3)
+        page.evaluate(TWO_FRAMES)
+        for p in seen:
+            assert page.locator(f"[data-row='1'][data-position='{p}']").evaluate(IN_VIEW), (begin, p)
