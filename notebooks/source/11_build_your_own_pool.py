@@ -110,6 +110,8 @@ class MyPool:
 
 
 # %% [markdown]
+# Run this cell once. Run again, it makes an empty class, and your steps are gone: then run their cells again, from step 1.
+#
 # **The eight laws**, one a step. Every verdict says which one is broken: "Law 6, keep the row. After 3 operations: ..." It may be an earlier one than the step's.
 #
 # | law | name | what it says |
@@ -127,7 +129,7 @@ class MyPool:
 #
 # **What it answers.** The shortest sequence after which something is wrong, one sentence, and two players: your pool, and beside or below it the same as it should be, in the same steps. Step back, and see how it came about.
 #
-# **Who does what.** Cells and lengths are written by the engine, straight into your tensors. Your class says who has which row, and what must hold when a row changes hands. Later steps are examined by the laws of the earlier ones as well.
+# **Who does what.** Cells and lengths are written by the engine, straight into the tensors that `self` has under these names. Your class says who has which row, and what must hold when a row changes hands. Later steps are examined by the laws of the earlier ones as well.
 
 # %% [markdown]
 # Make mistakes: leave a line out, turn an order round, and look at the answer. Nothing counts your attempts.
@@ -302,6 +304,16 @@ exercise("MyPool", step=8)
 
 # %%
 @part_of(MyPool)
+def __init__(self, size, max_context_len):
+    raise NotImplementedError  # your lines, and one more
+
+
+@part_of(MyPool)
+def alloc(self, reqs):
+    raise NotImplementedError  # your lines, and one more
+
+
+@part_of(MyPool)
 def free(self, req):
     raise NotImplementedError  # your lines
 
@@ -342,25 +354,18 @@ run = served(NoResetOnReuse)
 predict("engine_without_reset", outcome=sorted(run.wrong), reveal=run.trace)
 
 # %% [markdown]
-# **And without the padding row?** Row 0 is a request's, and the dummies of every decode step write a cell there. Here is the first letter that is wrong; step back to see who wrote to row 0.
+# **And without the padding row?** Row 0 is a request's, and the dummies of every decode step write a cell there. Here is the first letter that is wrong, with a right pool beside or below it.
 
 # %%
-from reqpool.parts import side_by_side
-from reqpool.scenarios.together import in_step
-
-without_padding = serve(NoPaddingRow)
-pair = in_step(without_padding.case.yours, without_padding.case.right)
-first_wrong = next(k for k, event in enumerate(pair[0], start=1) if "wrong)" in event.text)
-side_by_side(*pair, ("row 0 is a request's", "row 0 is the padding row"), step=first_wrong)
-
-# %%
-print(without_padding.sentence)
+shown(serve(NoPaddingRow))
 
 # %% [markdown]
 # **And with half of the condition?** `CounterOnly` asks for the chunk counter alone. This is what the engine says:
 
 # %%
-print(serve(CounterOnly).sentence)
+from IPython.display import Markdown
+
+Markdown(serve(CounterOnly).sentence)
 
 # %% [markdown]
 # It recites without a fault, since in this run the last chunk is always launched while the one before is under way. The laws say otherwise:
@@ -371,12 +376,12 @@ check(CounterOnly, step=6)
 # %% [markdown]
 # **A run that is right shows that nothing in it was wrong. It does not show that the pool is right.** That takes the laws, and sequences of operations that nobody has thought of.
 
-# %%
+# %% jupyter={"source_hidden": true}
 from reqpool.exercises.exercise import examine
 from reqpool.exercises.own_pool import STEPS
 
 assert serve(CounterOnly).state == "right" and examine(STEPS[5], CounterOnly).state == "wrong"
-assert serve(NoResetOnReuse).state == "wrong" and without_padding.state == "wrong"
+assert serve(NoResetOnReuse).state == "wrong" and serve(NoPaddingRow).state == "wrong"
 
 # %% [markdown]
 # ## Beside ours

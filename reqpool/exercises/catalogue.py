@@ -32,6 +32,8 @@ def find(name: str, step: int | None = None) -> Exercise:
     if name == STEPS[0].name:
         raise ValueError(f"{name} is examined step by step: say which, as in step=1, up to step={len(STEPS)}")
     if name not in exercises():
+        if name[:1].isupper():
+            raise ValueError(f"a class is checked by steps: check({name}, step=1), up to step={len(STEPS)}")
         known = ", ".join(one for one in exercises())
         raise ValueError(f"there is no exercise {name!r}; there are {known}")
     return exercises()[name]

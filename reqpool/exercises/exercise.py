@@ -88,7 +88,7 @@ def examine(exercise: Exercise, answer: Any) -> Verdict:
         with guard.limits():
             case = exercise.judge(answer)
     except NotAttempted as stub:
-        return Verdict("not attempted", f"`{stub.name}` is still the stub.")
+        return Verdict("not attempted", stub.said)
     except (Wrong, Raised, Stopped) as error:
         case = Case(_first_up(as_wrong(error).sentence))
     finally:

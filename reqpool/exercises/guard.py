@@ -31,11 +31,11 @@ Seen = TypeVar("Seen")
 
 
 class NotAttempted(Exception):
-    """No error: the stub is still there. `name` says whose."""
+    """No error: the stub is still there. `name` says whose; `said` is the sentence."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, said: str = "") -> None:
         super().__init__(name)
-        self.name = name
+        self.name, self.said = name, said or f"`{name}` is still the stub."
 
 
 class Raised(Exception):

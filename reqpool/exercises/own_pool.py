@@ -21,6 +21,7 @@ import linecache
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import cache
 from types import FunctionType
 from typing import Any, TypeVar
@@ -31,11 +32,12 @@ from torch import Tensor
 
 from reqpool.exercises import guard, own_pool_engine
 from reqpool.exercises.exercise import Case, Exercise, Judge, Verdict, by_operations
-from reqpool.exercises.guard import NotAttempted, Raised, Stopped
+from reqpool.exercises.guard import Raised, Stopped
 from reqpool.exercises.own_pool_adapter import TENSORS, OwnPool, look
 from reqpool.exercises.own_pool_laws import Choices, OwnPoolWorld
 from reqpool.exercises.own_pool_steps import TEXTS
-from reqpool.exercises.own_pool_words import law_named
+from reqpool.exercises.own_pool_table import need_methods
+from reqpool.exercises.own_pool_words import asked, law_named
 from reqpool.exercises.search import Wrong
 from reqpool.pool import Req
 from reqpool.trace import Trace, record
@@ -70,10 +72,26 @@ def part_of(cls: type) -> Callable[[Part], Part]:
         name = getattr(function, "__name__", None)
         if name is None:
             raise TypeError(f"part_of wants a function under it, got {part!r}")
+        if near := nearest(name):
+            print(f"`{name}` is no method of the eight steps: is `{near}` meant?")
         setattr(cls, name, part)
         return part
 
     return add
+
+
+METHODS = {"init": "__init__", "alloc": "alloc", "free": "free", "clear": "clear"}
+
+
+def nearest(name: str) -> str:
+    """The method that this name is nearly that of, where it is none itself; empty for a helper.
+
+    >>> nearest("aloc"), nearest("__int__"), nearest("_free"), nearest("take"), nearest("alloc")
+    ('alloc', '__init__', '', '', '')
+    """
+    near = get_close_matches(name.strip("_"), METHODS, 1, 0.75)
+    is_helper = name in METHODS.values() or not near or (name.startswith("_") and near[0] != "init")
+    return "" if is_helper else METHODS[near[0]]
 
 
 # ---- judging ---------------------------------------------------------------------------------------------------------
@@ -107,16 +125,14 @@ def judge_of(step: int, most: int = MOST) -> Judge:
 def _need_class(answer: Any, step: int) -> None:
     if not isinstance(answer, type):
         raise Wrong("`check` wants the class itself: `check(MyPool, ...)`, without brackets behind it.")
-    for name in TEXTS[step - 1].methods:
-        if getattr(answer, name, None) in (None, getattr(object, name, None)):
-            raise NotAttempted(name)
+    need_methods(answer, TEXTS[step - 1].methods)
 
 
 def _has_padding(learner: FreshPools) -> bool:
     """Whether the learner's table has a padding row already: then so has the right one beside it."""
     try:
         table = look(learner.new(*STARTS[0]), "req_to_token")
-    except (Raised, Stopped):
+    except (Wrong, Raised, Stopped):
         return False
     return isinstance(table, Tensor) and table.shape == (STARTS[0][0] + 1, STARTS[0][1])
 
@@ -126,7 +142,7 @@ def _new_pool(learner: FreshPools, sentence: str) -> Trace | None:
     try:
         own = learner.new(*STARTS[0])
         table, *lengths = (look(own, name) for name in TENSORS)
-    except (Raised, Stopped):
+    except (Wrong, Raised, Stopped):
         return None
     fits = isinstance(table, Tensor) and table.ndim == 2 and 0 < table.numel() <= MOST_DRAWN
     if not fits or any(not isinstance(each, Tensor) or each.shape != table.shape[:1] for each in lengths):
@@ -159,7 +175,12 @@ class FreshPools:
     def new(self, size: int, max_context_len: int, again: bool = False) -> Any:
         if not again:
             self.restore()
-        return guard.call(self.cls, size, max_context_len)
+        try:
+            return guard.call(self.cls, size, max_context_len)
+        except Raised as error:
+            if question := asked(error):
+                raise Wrong(f"`__init__` raises `{error}`.{question} {error.where}".rstrip()) from error
+            raise
 
     def restore(self) -> None:
         for base, values in self._values:

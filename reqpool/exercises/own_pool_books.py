@@ -7,7 +7,7 @@ from typing import Any
 
 from reqpool.exercises.own_pool_adapter import look, row_number
 from reqpool.exercises.own_pool_table import LENGTHS, free_slots_of, need_shapes
-from reqpool.exercises.own_pool_words import PADDING, fields, moved_field, rows_named, shown
+from reqpool.exercises.own_pool_words import PADDING, fields, misnamed, moved_field, rows_named, shown
 from reqpool.exercises.search import Wrong
 from reqpool.pool import Req
 
@@ -108,7 +108,7 @@ class Books:
             if name in freed:
                 return (
                     f"{cause} left `{name}` holding row {freed[name]}: `{name}.req_pool_idx` is "
-                    f"{shown(req.req_pool_idx)}, wanted None. The row's next owner would share it."
+                    f"{shown(req.req_pool_idx)}, wanted None. The row's next owner would share it.{misnamed(req)}"
                 )
             verb = f"{cause} left" if cause else "it left"
             if wanted is None:
@@ -181,11 +181,18 @@ class Books:
             "",
         )
         whose = whose or (f"row {row} is free" if row in self.free else f"row {row} is nobody's")
-        return (
-            f"{where} is {is_now} after {cause}, wanted {wanted}: {whose}."
-            if cause
-            else (f"{where} went from {wanted} to {is_now}.")
-        )
+        if not cause:
+            return f"{where} went from {wanted} to {is_now}."
+        return f"{where} is {is_now} after {cause}, wanted {wanted}: {whose}.{self._asked(cause, where, given)}"
+
+    def _asked(self, cause: str, where: str, given: dict[str, int]) -> str:
+        if not cause.startswith("`alloc"):
+            return ""
+        if not given:
+            return f" {cause} gave no new row, so it may touch none."
+        name = where.strip("`").partition("[")[0]
+        is_zeroed = not look(self.own, name).any()
+        return " Are the lengths of all rows zeroed? Then the index may be `None`, or missing." if is_zeroed else ""
 
     def _wrong_cell(self, cause: str, table: list[list[int]]) -> str:
         for row, (got, wanted) in enumerate(zip(table, self.table, strict=True)):

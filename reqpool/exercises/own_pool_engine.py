@@ -17,8 +17,8 @@ from reqpool.exercises import guard
 from reqpool.exercises.exercise import Case, Verdict
 from reqpool.exercises.guard import NotAttempted, Raised, Stopped
 from reqpool.exercises.own_pool_adapter import OwnPool, row_number
-from reqpool.exercises.own_pool_table import free_slots_of, need_shapes, need_table
-from reqpool.exercises.own_pool_words import shown
+from reqpool.exercises.own_pool_table import free_slots_of, need_methods, need_shapes, need_table
+from reqpool.exercises.own_pool_words import rows_named, shown
 from reqpool.exercises.search import Wrong, as_wrong
 from reqpool.scenarios.experiments import wrong_letters
 from reqpool.serving import Engine, Request
@@ -34,6 +34,7 @@ class Service:
     Attributes:
         stopped: why the engine could not go on; empty where it came to the end.
         num_retracted: how often a request was retracted.
+        is_padded: whether row 0 is nobody's.
     """
 
     trace: Trace
@@ -41,6 +42,7 @@ class Service:
     stopped: str
     num_steps: int
     num_retracted: int
+    is_padded: bool
 
     @property
     def wrong(self) -> dict[str, list[int]]:
@@ -57,21 +59,28 @@ def serve(answer: Any, right: type) -> Verdict:
     """Let the engine run on a pool of this class. `right`: a class whose run is shown beside one that goes wrong."""
     if not isinstance(answer, type):
         raise TypeError(f"serve wants the class itself, as in serve(MyPool), got {answer!r}")
-    for name in ("__init__", "alloc", "free"):
-        if getattr(answer, name, None) in (None, getattr(object, name, None)):
-            return Verdict("not attempted", f"`MyPool` has no `{name}` yet.")
     try:
+        need_methods(answer, ("__init__", "alloc", "free"))
         with guard.limits():
             yours = served(answer)
     except NotAttempted as stub:
-        return Verdict("not attempted", f"`{stub.name}` is still the stub.")
+        return Verdict("not attempted", stub.said)
     except (Wrong, Raised, Stopped) as error:
         said = _first_up(as_wrong(error).sentence)
         return Verdict("wrong", said, Case(said))
     if yours.is_right:
         return Verdict("right", _praise(yours), Case("", yours.num_steps, yours.trace))
     said = _first_up(yours.stopped or _damage(yours))
-    return Verdict("wrong", said, Case(said, yours.num_steps, yours.trace, served(right).trace))
+    return Verdict("wrong", said, Case(said, yours.num_steps, *_to_the_fault(yours, served(right).trace)))
+
+
+def _to_the_fault(yours: Service, right: Trace) -> tuple[Trace, Trace]:
+    """Both runs up to the engine step whose letter is the first that is wrong, or in which the engine stopped."""
+    trace = yours.trace
+    end = next((k for k, event in enumerate(trace, start=1) if "wrong)" in event.text), len(trace))
+    last = trace[end - 1].step
+    beside = [event for event in right if event.step <= last]
+    return Trace(trace.first, trace.events[:end]), Trace(right.first, beside)
 
 
 def served(cls: type) -> Service:
@@ -96,12 +105,12 @@ def served(cls: type) -> Service:
         try:
             for _ in _story(engine, trace, a, b, c, d):
                 _tell(engine, trace, reqs)
-        except (NotAttempted, Stopped, KeyboardInterrupt):
+        except (NotAttempted, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001 - the learner's, SystemExit too, or the engine's on a wrong pool
-            stopped = _why_stopped(pool, engine, error)
+            stopped = f"in engine step {engine.num_steps + 1} {_why_stopped(pool, error, (a, b, c, d))}"
             trace.emit("note", text=stopped.replace("`", ""))
-    return Service(trace, reqs, stopped, engine.num_steps, engine.scheduler.num_retracted)
+    return Service(trace, reqs, stopped, engine.num_steps, engine.scheduler.num_retracted, is_padded)
 
 
 def _story(engine: Engine, trace: Trace, a: Request, b: Request, c: Request, d: Request) -> Iterator[None]:
@@ -119,20 +128,24 @@ def _story(engine: Engine, trace: Trace, a: Request, b: Request, c: Request, d: 
         if engine.scheduler.idle and not engine.queue:
             return
         yield _step(engine, trace)
-    raise RuntimeError(f"after {MOST_STEPS} steps there are still requests: somebody waits for a row that never comes")
+    raise Stuck(f"after {MOST_STEPS} steps there are still requests: somebody waits for a row that never comes")
 
 
 def _step(engine: Engine, trace: Trace) -> None:
     trace.step = engine.num_steps + 1
     if not engine.step():
-        raise RuntimeError(f"nothing can run, {engine.scheduler.stuck()}")
+        raise Stuck(f"nothing can run, {engine.scheduler.stuck()}")
 
 
 def _tell(engine: Engine, trace: Trace, reqs: tuple[Request, ...]) -> None:
     texts = [(req.rid, req.output, wrong_letters(req.output, req.expected)) for req in reqs if req.output]
     wrong = [rid for rid, _, indices in texts if indices]
     odd = f" ({' and '.join(wrong)}: wrong)" if wrong else ""
-    trace.emit("note", text=f"step {engine.num_steps} is done{odd}", texts=texts)
+    trace.emit("note", text=f"engine step {engine.num_steps} is done{odd}", texts=texts)
+
+
+class Stuck(Exception):
+    """Requests wait, and nothing can run."""
 
 
 class Unfit(Exception):
@@ -144,7 +157,10 @@ class ServingPool(OwnPool):
 
     def alloc(self, reqs: Iterable[Any]) -> Any:
         reqs = list(reqs)
+        new = [req for req in reqs if req.req_pool_idx is None]
         result = super().alloc(reqs)
+        if result is None and new and all(req.req_pool_idx is not None for req in new):
+            raise Unfit("alloc gave every request a row, and then None for their list: is there a `return`?")
         for req in reqs if result is not None else ():
             if row_number(req.req_pool_idx) is None:
                 is_now = shown(req.req_pool_idx)
@@ -170,8 +186,10 @@ def _first_up(said: str) -> str:
     return said[:1].upper() + said[1:]
 
 
-def _why_stopped(pool: OwnPool, engine: Engine, error: BaseException) -> str:
-    where = f"the engine stopped in its step {engine.num_steps + 1}"
+def _why_stopped(pool: OwnPool, error: BaseException, reqs: tuple[Request, ...]) -> str:
+    if isinstance(error, Stopped):
+        return as_wrong(error).sentence
+    where = "the engine stopped"
     raised = pool.raised_as(error)
     if raised is not None:
         return f"{where}: your code raised `{raised}`. {raised.where}".rstrip()
@@ -179,7 +197,10 @@ def _why_stopped(pool: OwnPool, engine: Engine, error: BaseException) -> str:
         return (
             f"{where}: `alloc` returned None, though who has begun needs no new row, and for the others there was one"
         )
-    if isinstance(error, Unfit):
+    if isinstance(error, Stuck) and (lost := _lost_rows(pool, reqs)):
+        are = "is" if len(lost) == 1 else "are"
+        return f"{where}, nothing can run: {rows_named(lost)} {are} held by nobody and not in `free_slots`."
+    if isinstance(error, (Unfit, Stuck)):
         return f"{where}: {error}"
     why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return (
@@ -187,16 +208,24 @@ def _why_stopped(pool: OwnPool, engine: Engine, error: BaseException) -> str:
     )
 
 
+def _lost_rows(pool: OwnPool, reqs: tuple[Request, ...]) -> list[int]:
+    held = {req.req_pool_idx for req in reqs}
+    first = 0 if pool.padding_row is None else 1
+    return [row for row in range(first, len(pool.generation)) if row not in held and row not in pool.free_slots]
+
+
 def _praise(service: Service) -> str:
     texts = ", ".join(f"{req.rid} recites `{req.output}`" for req in sorted(service.reqs, key=lambda req: req.rid))
     times = "once" if service.num_retracted == 1 else f"{service.num_retracted} times"
     return (
         f"The engine has run {service.num_steps} steps on your pool, aborted a, and retracted somebody {times}: "
-        f"{texts}. Every letter is as it should be."
+        f"{texts}. Every letter is as it should be. The lengths that came late into free rows at the end are right "
+        "too: nobody has reused those rows."
     )
 
 
 def _damage(service: Service) -> str:
     hurt = [req for req in service.reqs if req.rid in service.wrong]
     who = [f"request {req.rid} recites `{req.output}`, wanted `{req.expected}`" for req in hurt]
-    return f"{'; '.join(who)}. Play it back to where the first letter goes wrong: what was in that row before?"
+    ask = "what was in that row before?" if service.is_padded else "who wrote to row 0?"
+    return f"{'; '.join(who)}. The first letter that is wrong is shown. Step back from there: {ask}"

@@ -36,12 +36,14 @@ from reqpool.exercises.own_pool_table import LENGTHS, free_slots_of, need_table
 from reqpool.exercises.own_pool_words import (
     PADDING,
     Broken,
+    asked,
     both_orders,
     counted,
     fields,
     free_named,
     is_started,
     kind,
+    misnamed,
     shown,
     why_started,
 )
@@ -93,7 +95,8 @@ class OwnPoolWorld(Books):
         self.emit: Callable[..., None] | None = None  # while a case is recorded: for what no call shows
         self.used: set[str] = set()
         self.last: dict[str, int] = {}  # the row that a request held last
-        self.next_slot = 11
+        self.next_slot = 1
+        self.happened = "a new pool: this is as it should be"
 
     # ---- what can be done next -------------------------------------------------------------------------------------
 
@@ -155,6 +158,9 @@ class OwnPoolWorld(Books):
         free, table, lengths = self.state
         return free, tuple(map(tuple, table)), tuple(map(tuple, lengths)), reqs, books
 
+    def so_it_should_be(self) -> str:
+        return self.happened
+
     def led_by(self, moves: Sequence[Move]) -> str:
         return f"after {counted(len(moves), 'operation')}" if moves else "right after `__init__`"
 
@@ -162,7 +168,7 @@ class OwnPoolWorld(Books):
 
     def play(self, move: Move) -> None:
         kind, *rest = move  # type: ignore[misc]
-        self.law = self._law_of(kind, rest)
+        self.law, self.happened = self._law_of(kind, rest), "this is as it should be"
         try:
             getattr(self, f"_play_{kind}")(*rest)
             self._compare_twin(kind)
@@ -177,7 +183,7 @@ class OwnPoolWorld(Books):
             if held and not all(is_started(self.reqs[name]) for name in names if name in self.held):
                 return 6
             return 3 if len(names) - held > len(self.free) else 6 if held else 2
-        if kind == "free" and names[0] in self.held or kind == "write":
+        if kind == "write" or (kind == "free" and names[0] in self.held):
             return 4
         return {"chunk": 6, "result": 6, "late": 7}.get(kind, 8)
 
@@ -202,9 +208,11 @@ class OwnPoolWorld(Books):
             result = self._called("alloc", reqs)
         except Raised as error:
             if idle and isinstance(error.error, ValueError):
+                self._happens(f"{doing} raises a ValueError, and nothing has changed")
                 return self._need_unchanged(doing, "An alloc that raises")
             raise self._raised(doing, error, self._wanted(names, idle, too_few)) from error
         if too_few and result is None:
+            self._happens(f"{doing} gives None, and nothing has changed")
             return self._need_unchanged(doing, "A batch that is refused")
         if idle:
             raise Wrong(self._should_raise(doing, idle[0], result))
@@ -225,6 +233,9 @@ class OwnPoolWorld(Books):
         self.free -= set(given.values())
         for row in given.values():
             self._zero(row)
+        self._happens(
+            f"{doing} gives {shown(rows)}" + "".join(f"; {name} keeps row {self.held[name]}" for name in kept)
+        )
         self._compare(doing, given=given, kept=kept)
         for row in given.values():
             self.late.pop(row, None)
@@ -254,6 +265,7 @@ class OwnPoolWorld(Books):
         self.free.add(row)
         self.last[name] = row
         self._zero(row)
+        self._happens(f"{doing} gives row {row} back: it is free, and its lengths are 0")
         self._compare(doing, freed={name: row})
         return None
 
@@ -281,12 +293,13 @@ class OwnPoolWorld(Books):
         except Raised as error:
             if not isinstance(error.error, ValueError):
                 raise Wrong(
-                    f"{doing} raises `{error}`: {why}. Wanted a ValueError that says so. {error.where}".rstrip()
+                    f"{doing} raises `{error}`: {why}. Wanted a ValueError that says so.{asked(error)} {error.where}".rstrip()
                 ) from error
         else:
             after = self._whats_odd(doing)
             so = f", and no change. As it is, {after}" if after else "."
             raise Wrong(f"{doing} passed: {why}. Wanted a ValueError{so}", self.cells_wrong)
+        self._happens(f"{doing} raises a ValueError, and nothing has changed")
         self._need_unchanged(doing, "A free that is refused")
 
     def _play_clear(self) -> None:
@@ -301,6 +314,7 @@ class OwnPoolWorld(Books):
         self.late.clear()
         self.table = [[0] * self.width for _ in range(self.num_rows)]
         self.lengths = {name: [0] * self.num_rows for name in LENGTHS}
+        self._happens("`clear()` leaves every row free, with lengths and cells 0, and nobody holds one")
         self._compare("`clear()`", freed=freed)
 
     # ---- what the engine does: no code of the learner's is called --------------------------------------------------
@@ -317,16 +331,22 @@ class OwnPoolWorld(Books):
         for length in LENGTHS:
             self.lengths[length][row] += TOKENS
         self._compare(f"the engine's write of {TOKENS} tokens into row {row}")
+        if self.step >= 6:
+            now = self.reqs[name].kv_committed_len
+            self._tell(name, f"these tokens of {name} are committed: kv_committed_len {now - TOKENS} → {now}")
 
     def _play_chunk(self, name: str) -> None:
         self.reqs[name].inflight_middle_chunks += 1
         self.fields[name] = fields(self.reqs[name])
-        self._tell(name, f"a chunk of request {name}, not its last, is launched: inflight_middle_chunks is 1")
+        self._tell(name, f"a chunk of {name}, not its last, is launched: {self._fields_now(name, '0 → 1')}")
 
     def _play_result(self, name: str) -> None:
         self.reqs[name].inflight_middle_chunks -= 1
         self.fields[name] = fields(self.reqs[name])
-        self._tell(name, f"the chunk of request {name} has its result: inflight_middle_chunks is 0")
+        self._tell(name, f"the chunk of {name} has its result: {self._fields_now(name, '1 → 0')}")
+
+    def _fields_now(self, name: str, middle: str) -> str:
+        return f"inflight_middle_chunks {middle}, kv_committed_len is {self.reqs[name].kv_committed_len}"
 
     def _play_late(self, name: str, length: str) -> None:
         row = self.last[name]
@@ -348,6 +368,9 @@ class OwnPoolWorld(Books):
         row = self.elsewhere.pop(name)
         self.reqs[name].req_pool_idx = None
         self._tell(name, f"request {name} gives row {row} back to the other pool")
+
+    def _happens(self, said: str) -> None:
+        self.happened = f"{said.replace('`', '')}: as it should be"
 
     def _tell(self, name: str, text: str) -> None:
         if self.emit is not None:
@@ -373,7 +396,7 @@ class OwnPoolWorld(Books):
         )
 
     def _raised(self, doing: str, error: Raised, wanted: str) -> Wrong:
-        return Wrong(f"{doing} raises `{error}`; wanted {wanted}. {error.where}".rstrip())
+        return Wrong(f"{doing} raises `{error}`; wanted {wanted}.{asked(error)} {error.where}".rstrip())
 
     def _returned(self, doing: str, result: Any, names: Sequence[str]) -> list[int]:
         """The rows that came back, as plain integers, one for each of the batch."""
@@ -396,13 +419,21 @@ class OwnPoolWorld(Books):
             )
         if len(rows) != len(names):
             batch = "an empty batch" if not names else f"a batch of {len(names)}"
-            raise Wrong(f"{doing} gives {rows}: {counted(len(rows), 'row')} for {batch}.")
+            kept = [name for name in names if name in self.held]
+            short = ""
+            if kept and len(rows) + len(kept) == len(names):
+                wanted = [row_number(self.reqs[name].req_pool_idx) for name in names]
+                short = f" Wanted {wanted}: a kept row belongs on the list too."
+            raise Wrong(f"{doing} gives {rows}: {counted(len(rows), 'row')} for {batch}.{short}")
         return rows  # type: ignore[return-value]
 
     def _need_row(self, doing: str, name: str, row: int, rows: list[int], names: Sequence[str]) -> None:
         known = self.reqs[name].req_pool_idx
         if known is None:
-            raise Wrong(f"{doing} gives {rows}, and `{name}.req_pool_idx` is None: the request must know its row.")
+            raise Wrong(
+                f"{doing} gives {rows}, and `{name}.req_pool_idx` is None: the request must know its row."
+                f"{misnamed(self.reqs[name])}"
+            )
         if row_number(known) != row:
             knows = [row_number(self.reqs[each].req_pool_idx) for each in names]
             if None not in knows and sorted(knows) == sorted(rows):  # type: ignore[type-var]

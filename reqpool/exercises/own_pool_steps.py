@@ -49,8 +49,8 @@ def __init__(self, size, max_context_len):
         "alloc",
         ("__init__", "alloc"),
         "write `alloc(self, reqs)`. Each request of the list gets a free row; its number goes into the request's "
-        "`req_pool_idx`, and out of `free_slots`. Return the rows as a list, in the order of the batch; an empty batch "
-        "gets an empty list. For now there are always rows enough.",
+        "`req_pool_idx`, and out of `free_slots`. Return the rows as a list (a tuple will do), in the order of the batch; an "
+        "empty batch gets an empty list. For now there are always rows enough.",
         (
             "For each request: take one row out of the free ones, tell the request, put the row on the list.",
             "`self.free_slots.pop(0)` takes the first row of a list and returns it.",
@@ -155,7 +155,7 @@ def alloc(self, reqs):
         req.req_pool_idx = self.free_slots.pop(0)
     return [req.req_pool_idx for req in reqs]
 """,
-        "A long prompt stays in its row from chunk to chunk, on its last chunk too, when the counter is 0 again.",
+        "A long prompt stays in its row from chunk to chunk, also on its last chunk, when the counter is 0 again.",
     ),
     Step(
         "reset on reuse",
@@ -187,8 +187,8 @@ def alloc(self, reqs):
     Step(
         "clear and double free",
         ("__init__", "alloc", "free", "clear"),
-        "write `clear(self)`: table and lengths zero, every row free, and whoever held one has `req_pool_idx = None`. "
-        "And write `free` again: a request that has no row, or whose row this pool did not give it, raises a "
+        "write `clear(self)`: table and lengths zero (the old tensors or new ones), every row free, and whoever held "
+        "one has `req_pool_idx = None`. And write `free` again: a request that has no row, or whose row this pool did not give it, raises a "
         "`ValueError`, and nothing has changed. For both the pool has to know who holds what: `__init__` and `alloc` "
         "get a line more each.",
         (
@@ -247,6 +247,6 @@ def clear(self):
     self.verified_lens.zero_()
     self.alloced_lens.zero_()
 """,
-        "All eight laws hold. This is a pool that an engine can run on: give it to one below.",
+        "All eight laws hold. An engine can run on this pool.",
     ),
 )

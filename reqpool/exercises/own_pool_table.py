@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from reqpool.exercises.guard import Raised
+from reqpool.exercises.guard import NotAttempted, Raised
 from reqpool.exercises.own_pool_adapter import look, row_number, rows_in
 from reqpool.exercises.own_pool_words import PADDING, Broken, counted, kind, rows_named, shown
 from reqpool.exercises.search import Wrong
@@ -40,12 +41,26 @@ def need_table(own: Any, step: int, size: int, width: int) -> None:
     _need_free_rows(free, step, size, len(table), made)
 
 
+def need_methods(cls: type, names: Sequence[str]) -> None:
+    """Raises: NotAttempted: one of them was never written, or is gone with an earlier class of this name."""
+    absent = [name for name in names if getattr(cls, name, None) in (None, getattr(object, name, None))]
+    if not absent:
+        return
+    said = f"`{cls.__name__}` has no `{absent[0]}` yet."
+    if absent[0] == "__init__" and len(names) > 1:
+        said = (
+            f"`{cls.__name__}` has no `__init__` (any more): was the cell `class {cls.__name__}` run again? "
+            "Then run your steps again, from 1."
+        )
+    raise NotAttempted(absent[0], said)
+
+
 def needed(own: Any, name: str) -> Any:
     try:
         return look(own, name)
     except Raised as error:
         if isinstance(error.error, AttributeError) and not error.where:
-            raise Wrong(f"`MyPool` has no `{name}`: `__init__` has to make it.") from error
+            raise Wrong(f"`{type(own).__name__}` has no `{name}`: `__init__` has to make it.") from error
         raise
 
 

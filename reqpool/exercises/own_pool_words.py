@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import fields as fields_of
 from typing import Any
 
+from reqpool.exercises.guard import Raised
 from reqpool.exercises.search import Wrong
 from reqpool.pool import Req
 
@@ -19,6 +22,9 @@ LAWS = (
     "only what is held",
 )
 PADDING = 5
+FIELDS = frozenset(each.name for each in fields_of(Req))
+COUNTED = re.compile(r"takes \d+ positional arguments? but \d+ (was|were) given")
+LACKS = re.compile(r"'MyPool' object has no attribute '(\w+)'")
 
 
 def law_named(law: int) -> str:
@@ -35,6 +41,21 @@ class Broken(Wrong):
     def __init__(self, law: int, sentence: str) -> None:
         super().__init__(sentence)
         self.law = law
+
+
+def misnamed(req: Req) -> str:
+    """Where another attribute was set: what the field is called. `repr` says `pool_idx`, and is the contract's."""
+    other = next((name for name in vars(req) if name not in FIELDS), None)
+    return f" You set `{other}`; the field is `req_pool_idx`." if other else ""
+
+
+def asked(error: Raised) -> str:
+    """A question about an exception that has a usual cause."""
+    if isinstance(error.error, TypeError) and not error.where and COUNTED.search(error.said):
+        return " Is `self` missing?"
+    if isinstance(error.error, AttributeError) and (lacks := LACKS.search(error.said)):
+        return f" Is `self.{lacks[1]}` made in `__init__`?"
+    return ""
 
 
 def both_orders(one: str, other: str) -> tuple[tuple[str, str], tuple[str, str]]:

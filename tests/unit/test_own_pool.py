@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from reqpool.examine import check
 from reqpool.exercises.bank.own_pool import UNUSUAL_POOLS, WRONG_CELLS, UnusualPool, WrongCell
 from reqpool.exercises.exercise import Verdict, examine
 from reqpool.exercises.own_pool import STEPS, judge_of, part_of, right_class, written
@@ -241,7 +242,14 @@ STUB = "@part_of(MyPool)\ndef {name}(self, *args):\n    raise NotImplementedErro
 
 @pytest.mark.parametrize("step", NUMBERS)
 def test_an_empty_class_is_not_attempted(step: int) -> None:
-    assert verdict_on(type("MyPool", (), {}), step) == Verdict("not attempted", "`__init__` is still the stub.")
+    verdict = verdict_on(type("MyPool", (), {}), step)
+    assert verdict.state == "not attempted"
+    asks = "has no `__init__` yet." if step == 1 else "was the cell `class MyPool` run again?"
+    assert asks in verdict.sentence
+
+
+def test_a_verdict_calls_the_class_by_its_name() -> None:
+    assert "`Mine` has no `__init__`" in verdict_on(type("Mine", (), {}), 1).sentence
 
 
 @pytest.mark.parametrize(
@@ -255,8 +263,8 @@ def test_a_stub_on_top_of_right_steps_is_not_attempted(step: int, name: str) -> 
 
 
 def test_a_step_that_nobody_has_written_yet_is_not_attempted() -> None:
-    assert verdict_on(right_class(3), 4) == Verdict("not attempted", "`free` is still the stub.")
-    assert verdict_on(right_class(7), 8) == Verdict("not attempted", "`clear` is still the stub.")
+    assert verdict_on(right_class(3), 4) == Verdict("not attempted", "`MyPool` has no `free` yet.")
+    assert verdict_on(right_class(7), 8) == Verdict("not attempted", "`MyPool` has no `clear` yet.")
 
 
 @pytest.mark.parametrize(
@@ -391,6 +399,67 @@ def test_an_instance_is_answered_with_what_is_wanted() -> None:
     assert "the class itself" in verdict.sentence
 
 
+# ---- questions about usual causes, and the right picture -----------------------------------------------------------
+
+
+def after_right_steps(step: int, cell: str) -> Verdict:
+    return verdict_on(written([*(text.cell for text in TEXTS[: step - 1]), cell]), step)
+
+
+def test_a_field_that_was_misnamed_is_named() -> None:
+    cell = (
+        TEXTS[1].cell.replace("req.req_pool_idx = ", "req.pool_idx = ").replace("(req.req_pool_idx)", "(req.pool_idx)")
+    )
+    assert "You set `pool_idx`; the field is `req_pool_idx`." in after_right_steps(2, cell).sentence
+
+
+@pytest.mark.parametrize(("step", "signature"), [(1, "self, size, max_"), (2, "self, reqs"), (4, "self, req")])
+def test_a_self_that_is_missing_is_asked_for(step: int, signature: str) -> None:
+    cell = TEXTS[step - 1].cell.replace(signature, signature.removeprefix("self, ")).replace("self.", "MyPool.")
+    assert "Is `self` missing?" in after_right_steps(step, cell).sentence
+
+
+def test_an_attribute_that_was_never_made_is_asked_for() -> None:
+    cell = TEXTS[-1].cell.partition("    self.holders = {}\n")
+    assert "Is `self.holders` made in `__init__`?" in after_right_steps(8, cell[0] + cell[2]).sentence
+
+
+def test_an_alloc_that_gives_no_row_may_touch_none() -> None:
+    cell = TEXTS[6].cell.replace(
+        "    return [", "    for row in self.free_slots:\n        self.verified_lens[row] = 0\n    return ["
+    )
+    assert "`alloc([])` gave no new row, so it may touch none." in after_right_steps(7, cell).sentence
+
+
+ENDS = {
+    "3-told_first": "alloc([a, b]) gives None, and nothing has changed: as it should be",
+    "4-still_named": "free(a) gives row 0 back: it is free, and its lengths are 0: as it should be",
+    "6-everybody_keeps": "alloc([a]) raises a ValueError, and nothing has changed: as it should be",
+    "6-counter_only": "alloc([a]) gives [1]; a keeps row 1: as it should be",
+    "8-silent": "free(a) raises a ValueError, and nothing has changed: as it should be",
+}
+
+
+@pytest.mark.parametrize(("name", "says"), ENDS.items())
+def test_the_right_picture_ends_with_what_happens_there(name: str, says: str) -> None:
+    case = next(verdict_on_cell(wrong).case for wrong in WRONG_CELLS if id_of(wrong) == name)
+    assert case.right[len(case.right) - 1].text == says
+
+
+def test_the_chunk_and_what_is_committed_have_moments_of_their_own() -> None:
+    by_name = {wrong.name: verdict_on_cell(wrong).case.yours for wrong in WRONG_CELLS if wrong.step == 6}
+    for name, said in (
+        ("committed_only", "a chunk of a, not its last, is launched: inflight_middle_chunks 0 → 1"),
+        ("counter_only", "kv_committed_len 0 → 2"),
+    ):
+        trace = by_name[name]
+        assert len([step for step in range(len(trace) + 1) if said in caption(trace, step)]) == 1
+
+
+def test_praise_of_the_last_step_is_so_for_ours_too() -> None:
+    assert "your" not in STEPS[-1].praise and "below" not in STEPS[-1].praise
+
+
 # ---- writing the class piece by piece --------------------------------------------------------------------------------
 
 
@@ -425,6 +494,27 @@ def test_part_of_wants_a_class(wrong: Any) -> None:
         part_of(wrong)
 
 
+def test_a_name_that_is_nearly_a_methods_is_asked_about(capsys: pytest.CaptureFixture[str]) -> None:
+    def named(name: str) -> Any:
+        def part(self: Any) -> None: ...
+
+        part.__name__ = name
+        return part
+
+    empty = type("Empty", (), {})
+    for name in ("alloc", "free", "clear", "__init__", "take", "_free", "is_free"):
+        part_of(empty)(named(name))
+    assert capsys.readouterr().out == ""
+    part_of(empty)(named("aloc"))
+    assert capsys.readouterr().out == "`aloc` is no method of the eight steps: is `alloc` meant?\n"
+
+
 def test_part_of_wants_a_function() -> None:
     with pytest.raises(TypeError, match="a function under it"):
         part_of(type("Empty", (), {}))(3)
+
+
+def test_a_class_without_a_step_is_told_that_classes_go_by_steps() -> None:
+    for name in ("MyPool", "Mine"):
+        with pytest.raises(ValueError, match="step=1"):
+            check(type(name, (), {}))

@@ -67,7 +67,7 @@ def test_without_the_padding_row_somebody_recites_wrongly() -> None:
 
 
 def test_without_keeping_rows_the_engine_stops_and_says_where() -> None:
-    assert serve(right_class(5)).sentence.startswith("The engine stopped in its step 2: ")
+    assert serve(right_class(5)).sentence.startswith("In engine step 2 the engine stopped: ")
 
 
 def test_an_exception_of_the_learners_is_told_with_its_line() -> None:
@@ -89,7 +89,7 @@ def test_a_learners_exit_is_an_exception_like_others() -> None:
 
 def test_a_free_that_does_nothing_is_said_where_it_happens() -> None:
     verdict = serve(finished("free", "    pass\n"))
-    assert verdict.sentence == "The engine stopped in its step 3: free(a) left a.req_pool_idx at 2, wanted None."
+    assert verdict.sentence == "In engine step 3 the engine stopped: free(a) left a.req_pool_idx at 2, wanted None."
 
 
 def test_a_row_that_is_no_number_is_said_where_it_is_given() -> None:
@@ -99,14 +99,14 @@ def test_a_row_that_is_no_number_is_said_where_it_is_given() -> None:
     verdict = serve(written([cell]))
     assert (
         verdict.sentence
-        == "The engine stopped in its step 1: alloc left c.req_pool_idx at 'x', wanted the number of its row."
+        == "In engine step 1 the engine stopped: alloc left c.req_pool_idx at 'x', wanted the number of its row."
     )
 
 
 def test_a_tensor_that_changes_its_kind_is_said_where_it_happens() -> None:
     cell = TEXTS[-1].cell.replace("    self.alloced_lens[row] = 0\n    req.", "    self.alloced_lens = 0.0\n    req.")
     verdict = serve(written([cell]))
-    assert "in its step 3: alloced_lens of the pool after free is a float" in verdict.sentence
+    assert "In engine step 3 the engine stopped: alloced_lens of the pool after free is a float" in verdict.sentence
 
 
 def test_an_exception_that_cannot_be_printed_is_named() -> None:
@@ -116,7 +116,29 @@ def test_an_exception_that_cannot_be_printed_is_named() -> None:
 
 
 def test_a_loop_that_does_not_end_is_said_in_a_whole_sentence() -> None:
-    assert serve(finished("alloc", "    while True:\n        pass\n")).sentence.startswith("It was stopped after")
+    verdict = serve(finished("alloc", "    while True:\n        pass\n"))
+    assert verdict.sentence.startswith("In engine step 1 it was stopped after")
+    assert verdict.case.yours is not None
+
+
+def test_rows_that_are_lost_are_named() -> None:
+    cell = TEXTS[-1].cell.replace("    self.free_slots.append(row)\n", "")
+    said = serve(written([cell])).sentence
+    assert "nothing can run: the rows 1 and 2 are held by nobody and not in `free_slots`." in said
+
+
+def test_a_return_that_is_missing_is_asked_for() -> None:
+    cell = TEXTS[-1].cell.replace("    return [req.req_pool_idx for req in reqs]\n", "")
+    assert "is there a `return`?" in serve(written([cell])).sentence
+
+
+def test_a_wrong_letter_is_shown_at_the_engine_step_in_which_it_comes_first() -> None:
+    for cls, asks in ((NoResetOnReuse, "what was in that row before?"), (NoPaddingRow, "who wrote to row 0?")):
+        verdict = serve(cls)
+        yours, right = verdict.case.yours, verdict.case.right
+        assert verdict.sentence.endswith(asks)
+        assert [k for k, event in enumerate(yours, start=1) if "wrong)" in event.text] == [len(yours)]
+        assert right[len(right) - 1].text == f"engine step {yours[len(yours) - 1].step} is done"
 
 
 def test_no_picture_of_the_engine_speaks_of_a_host_mirror() -> None:
