@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import copy
 import linecache
+import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -73,7 +74,7 @@ def part_of(cls: type) -> Callable[[Part], Part]:
         if name is None:
             raise TypeError(f"part_of wants a function under it, got {part!r}")
         if near := nearest(name):
-            print(f"`{name}` is no method of the eight steps: is `{near}` meant?")
+            warnings.warn(f"`{name}` is no method of the eight steps: is `{near}` meant?", stacklevel=2)
         setattr(cls, name, part)
         return part
 

@@ -195,7 +195,8 @@ def _why_stopped(pool: OwnPool, error: BaseException, reqs: tuple[Request, ...])
         return f"{where}: your code raised `{raised}`. {raised.where}".rstrip()
     if "wrongly admitted" in str(error):
         return (
-            f"{where}: `alloc` returned None, though who has begun needs no new row, and for the others there was one"
+            f"{where}: `alloc` returned None, though whoever has begun needs no new row, and for the others there was "
+            "one."
         )
     if isinstance(error, Stuck) and (lost := _lost_rows(pool, reqs)):
         are = "is" if len(lost) == 1 else "are"

@@ -292,9 +292,8 @@ class OwnPoolWorld(Books):
             self._called("free", req)
         except Raised as error:
             if not isinstance(error.error, ValueError):
-                raise Wrong(
-                    f"{doing} raises `{error}`: {why}. Wanted a ValueError that says so.{asked(error)} {error.where}".rstrip()
-                ) from error
+                said = f"{doing} raises `{error}`: {why}. Wanted a ValueError that says so.{asked(error)} {error.where}"
+                raise Wrong(said.rstrip()) from error
         else:
             after = self._whats_odd(doing)
             so = f", and no change. As it is, {after}" if after else "."

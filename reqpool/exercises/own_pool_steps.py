@@ -49,8 +49,8 @@ def __init__(self, size, max_context_len):
         "alloc",
         ("__init__", "alloc"),
         "write `alloc(self, reqs)`. Each request of the list gets a free row; its number goes into the request's "
-        "`req_pool_idx`, and out of `free_slots`. Return the rows as a list (a tuple will do), in the order of the batch; an "
-        "empty batch gets an empty list. For now there are always rows enough.",
+        "`req_pool_idx`, and out of `free_slots`. Return the rows as a list (a tuple will do), in the order of the "
+        "batch; an empty batch gets an empty list. For now there are always rows enough.",
         (
             "For each request: take one row out of the free ones, tell the request, put the row on the list.",
             "`self.free_slots.pop(0)` takes the first row of a list and returns it.",
@@ -188,9 +188,9 @@ def alloc(self, reqs):
         "clear and double free",
         ("__init__", "alloc", "free", "clear"),
         "write `clear(self)`: table and lengths zero (the old tensors or new ones), every row free, and whoever held "
-        "one has `req_pool_idx = None`. And write `free` again: a request that has no row, or whose row this pool did not give it, raises a "
-        "`ValueError`, and nothing has changed. For both the pool has to know who holds what: `__init__` and `alloc` "
-        "get a line more each.",
+        "one has `req_pool_idx = None`. And write `free` again: a request that has no row, or whose row this pool did "
+        "not give it, raises a `ValueError`, and nothing has changed. For both the pool has to know who holds what: "
+        "`__init__` and `alloc` get a line more each.",
         (
             "A dict from row to request: empty in `__init__`, one entry more in `alloc`, one less in `free`.",
             "`self.holders.get(row) is not req` is true for all three: no row, a free row, another's row. "
