@@ -24,7 +24,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from IPython.display import HTML, Markdown
+from IPython.display import HTML
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
 
 import reqpool
 from reqpool.parts import note, player, prose, text_box
@@ -61,9 +64,38 @@ def version_of(package: str) -> str:
 # ---- code to read ---------------------------------------------------------------------------------------------------
 
 
-def source(*objects: Any) -> Markdown:
+# JupyterLab's colours of code, light and dark; where there are none, a card that is light in both. A rule with :where
+# gives way to a page's own for Pygments' classes, and `--ink` is the text of a page that has such. Where a line is too
+# long, the box scrolls: JupyterLab would break it in mid-word.
+CODE_STYLE = """
+:where(.reqpool-source) {
+  padding: 8px 12px;
+  color: var(--jp-mirror-editor-variable-color, var(--ink, #212121));
+  background: var(--jp-cell-editor-background, #f5f5f5);
+}
+@media screen {
+  .reqpool-source > pre.scrolls { white-space: pre; word-break: normal; overflow-wrap: normal; }
+}
+.reqpool-source > pre.scrolls {
+  margin: 0; padding: 0; overflow-x: auto; color: inherit; background: none;
+  font-size: var(--jp-code-font-size, 0.9em); line-height: 1.4;
+}
+.reqpool-source > pre.scrolls:focus-visible { outline: 2px solid #3b82f6; outline-offset: -2px; }
+:where(.reqpool-source) :is(.k, .kc, .kn, .ow) {
+  color: var(--jp-mirror-editor-keyword-color, #007000); font-weight: bold;
+}
+:where(.reqpool-source) :is(.nf, .fm, .nc, .nd) { color: var(--jp-mirror-editor-def-color, #0000ff); }
+:where(.reqpool-source) :is(.s, .s1, .s2, .sa, .sd, .se, .si) { color: var(--jp-mirror-editor-string-color, #ba2121); }
+:where(.reqpool-source) :is(.mi, .mf) { color: var(--jp-mirror-editor-number-color, #007000); }
+:where(.reqpool-source) :is(.c, .c1) { font-style: italic; }
+"""
+# Reached by keyboard, its arrow keys scroll it and are not JupyterLab's; after a click all keys are JupyterLab's.
+KEYS = "this.toggleAttribute('data-lm-suppress-shortcuts', this.matches(':focus-visible'))"
+
+
+def source(*objects: Any) -> HTML:
     """The code of functions, methods or classes as it stands in the package, with file and line."""
-    return Markdown("\n\n".join(_listing(one) for one in objects))
+    return HTML(f"<style>{CODE_STYLE}</style>\n" + "\n".join(_listing(one) for one in objects))
 
 
 def _listing(one: Any) -> str:
@@ -71,7 +103,13 @@ def _listing(one: Any) -> str:
     path = Path(inspect.getsourcefile(one) or "?")
     package = Path(reqpool.__file__).parent.parent
     where = path.relative_to(package).as_posix() if path.is_relative_to(package) else path.name
-    return f"*{where}, line {max(start, 1)}*\n```python\n{textwrap.dedent(''.join(lines)).rstrip()}\n```"
+    place = f"{where}, line {max(start, 1)}"
+    code = highlight(textwrap.dedent("".join(lines)).rstrip(), PythonLexer(), HtmlFormatter(nowrap=True)).rstrip()
+    region = f'role="region" aria-label="code: {escape(place)}" tabindex="0" onfocus="{KEYS}"'
+    return (
+        f'<p style="margin: 8px 0 4px"><em>{escape(place)}</em></p>\n'
+        f'<div class="highlight reqpool-source"><pre class="scrolls" {region}>{code}</pre></div>'
+    )
 
 
 # ---- pictures ------------------------------------------------------------------------------------------------------

@@ -3,10 +3,12 @@
 import base64
 import html
 import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
+from bs4 import BeautifulSoup
 
 from reqpool import ReqToTokenPool, notebook
 from reqpool.faulty import FreedTwice
@@ -35,10 +37,22 @@ def test_setup_on_colab_says_what_to_do_when_a_player_stays_blank(monkeypatch: p
 
 
 def test_source_shows_the_code_as_it_stands_with_file_and_line() -> None:
-    shown = source(ReqToTokenPool.alloc_rows, FreedTwice).data
-    assert "*reqpool/pool.py, line " in shown and "*reqpool/faulty.py, line " in shown
-    assert "```python\ndef alloc_rows(self, n: int)" in shown
-    assert "\n    def _refuse_to_free(self" in shown
+    page = BeautifulSoup(source(ReqToTokenPool.alloc_rows, FreedTwice).data, "html.parser")
+    (pool, faulty) = (one.get_text() for one in page.select("em"))
+    assert re.fullmatch(r"reqpool/pool\.py, line \d+", pool) and re.fullmatch(r"reqpool/faulty\.py, line \d+", faulty)
+    method, whole = page.select("pre")
+    assert method.get_text().startswith("def alloc_rows(self, n: int)")
+    lines = (ROOT / "reqpool" / "faulty.py").read_text().splitlines()
+    start = int(faulty.split()[-1]) - 1
+    assert whole.get_text().splitlines() == lines[start : start + len(whole.get_text().splitlines())]
+    assert "    def _refuse_to_free(self" in whole.get_text()
+
+
+def test_a_listing_can_be_reached_by_keyboard_and_says_what_it_is() -> None:
+    page = BeautifulSoup(source(FreedTwice).data, "html.parser")
+    (listing,) = page.select("pre")
+    assert (listing["role"], listing["tabindex"]) == ("region", "0")
+    assert listing["aria-label"] == f"code: {page.em.get_text()}"
 
 
 def test_prose_never_lets_markup_through() -> None:
