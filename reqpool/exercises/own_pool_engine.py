@@ -219,7 +219,7 @@ def _praise(service: Service) -> str:
     texts = ", ".join(f"{req.rid} recites `{req.output}`" for req in sorted(service.reqs, key=lambda req: req.rid))
     times = "once" if service.num_retracted == 1 else f"{service.num_retracted} times"
     return (
-        f"The engine has run {service.num_steps} steps on your pool, aborted a, and retracted somebody {times}: "
+        f"The engine has run {service.num_steps} steps on this pool, aborted a, and retracted somebody {times}: "
         f"{texts}. Every letter is as it should be. The lengths that came late into free rows at the end are right "
         "too: nobody has reused those rows."
     )

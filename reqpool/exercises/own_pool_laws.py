@@ -265,7 +265,7 @@ class OwnPoolWorld(Books):
         self.free.add(row)
         self.last[name] = row
         self._zero(row)
-        self._happens(f"{doing} gives row {row} back: it is free, and its lengths are 0")
+        self._happens(f"{doing} gives row {row} back, with lengths 0")
         self._compare(doing, freed={name: row})
         return None
 

@@ -19,7 +19,7 @@ LENGTHS = ("verified_lens", "alloced_lens")
 
 def need_table(own: Any, step: int, size: int, width: int) -> None:
     """Step 1, and from step 5 on the padding row: what a new pool has."""
-    made = f"`MyPool({size}, {width})`"
+    made = f"{_call_of(own)}{size}, {width})`"
     for name, wanted in (("size", size), ("max_context_len", width)):
         if row_number(needed(own, name)) != wanted:
             raise Wrong(f"`{name}` of {made} is {shown(look(own, name))}, wanted {wanted}.")
@@ -53,6 +53,10 @@ def need_methods(cls: type, names: Sequence[str]) -> None:
             "Then run your steps again, from 1."
         )
     raise NotAttempted(absent[0], said)
+
+
+def _call_of(own: Any) -> str:
+    return f"`{type(own).__name__}("
 
 
 def needed(own: Any, name: str) -> Any:
@@ -106,7 +110,7 @@ def need_shapes(own: Any, num_rows: int, width: int, doing: str) -> None:
     for name, tensor in zip(LENGTHS, lengths, strict=True):
         if isinstance(tensor, Tensor) and tensor.dtype == torch.int32 and tensor.shape == (num_rows,):
             continue
-        _need_int32(name, tensor, 1, doing if doing.startswith("`MyPool") else f"the pool after {doing}")
+        _need_int32(name, tensor, 1, doing if doing.startswith(_call_of(own)) else f"the pool after {doing}")
         raise Wrong(
             f"`{name}` has {counted(len(tensor), 'number')} and the table {counted(num_rows, 'row')}: wanted one a row."
         )
@@ -143,7 +147,7 @@ def free_slots_of(own: Any, doing: str) -> tuple[int, ...]:
     try:
         return tuple(rows_in(free))
     except TypeError as error:
-        when = f" {'of' if doing.startswith('`MyPool') else 'after'} {doing}" if doing else ""
+        when = f" {'of' if doing.startswith(_call_of(own)) else 'after'} {doing}" if doing else ""
         raise Wrong(f"`free_slots`{when} is {shortened(free, 60)}: {error}. Wanted the free rows.") from error
 
 

@@ -251,6 +251,7 @@ def test_an_empty_class_is_not_attempted(step: int) -> None:
 
 def test_a_verdict_calls_the_class_by_its_name() -> None:
     assert "`Mine` has no `__init__`" in verdict_on(type("Mine", (), {}), 1).sentence
+    assert "of `NoPaddingRow(1, 4)`" in verdict_on(NoPaddingRow, 5).sentence
 
 
 @pytest.mark.parametrize(
@@ -434,7 +435,7 @@ def test_an_alloc_that_gives_no_row_may_touch_none() -> None:
 
 ENDS = {
     "3-told_first": "alloc([a, b]) gives None, and nothing has changed: as it should be",
-    "4-still_named": "free(a) gives row 0 back: it is free, and its lengths are 0: as it should be",
+    "4-still_named": "free(a) gives row 0 back, with lengths 0: as it should be",
     "6-everybody_keeps": "alloc([a]) raises a ValueError, and nothing has changed: as it should be",
     "6-counter_only": "alloc([a]) gives [1]; a keeps row 1: as it should be",
     "8-silent": "free(a) raises a ValueError, and nothing has changed: as it should be",
