@@ -48,6 +48,7 @@ __all__ = ["STEPS", "part_of", "right_class", "serve", "written"]
 STARTS, LARGER = ((1, 4), (2, 4)), ((3, 5),)  # size, max_context_len
 DEPTH, MOST = 5, 1400
 LONGEST, EXAMPLES = 30, 50
+AFTER_INIT = "Right after `__init__`: "
 MOST_DRAWN = 256  # cells
 SHARED = (list, dict, set, deque, Tensor, np.ndarray)  # what pools could share by mistake
 PLAIN = (int, float, str, bytes, tuple, frozenset, type(None), np.generic)  # what can count for all of them
@@ -115,12 +116,17 @@ def judge_of(step: int, most: int = MOST) -> Judge:
             case = by_operations(build, right, STARTS, DEPTH, most, LONGEST, examples, LARGER)(learner)
             if case is None:
                 return None
+            said = case.sentence if learner.is_made else _first_up(case.sentence.removeprefix(AFTER_INIT))
             yours = case.yours or _new_pool(learner, case.sentence)
-            return replace(case, sentence=f"{law_named(learner.law)}. {case.sentence}", yours=yours)
+            return replace(case, sentence=f"{law_named(learner.law)}. {said}", yours=yours)
         finally:
             learner.restore()
 
     return judge
+
+
+def _first_up(said: str) -> str:
+    return said[:1].upper() + said[1:]
 
 
 def _need_class(answer: Any, step: int) -> None:
@@ -151,7 +157,7 @@ def _new_pool(learner: FreshPools, sentence: str) -> Trace | None:
     if any(each.dtype != torch.int32 for each in (table, *lengths)):
         return None
     with record(OwnPool(own, *STARTS[0], padding_row=None)) as trace:
-        trace.emit("note", text=sentence.removeprefix("Right after `__init__`: ").replace("`", ""))
+        trace.emit("note", text=sentence.removeprefix(AFTER_INIT).replace("`", ""))
     return trace
 
 
@@ -162,7 +168,7 @@ class FreshPools:
     """
 
     def __init__(self, cls: type) -> None:
-        self.cls, self.law = cls, 1
+        self.cls, self.law, self.is_made = cls, 1, False
         self.twins: dict[tuple[int, int], tuple[Any, tuple[int, ...]]] = {}
         own = [base for base in cls.__mro__ if base.__module__ != "builtins"]
         self._values = [(base, copy.deepcopy(_values_of(base))) for base in own]
@@ -176,12 +182,15 @@ class FreshPools:
     def new(self, size: int, max_context_len: int, again: bool = False) -> Any:
         if not again:
             self.restore()
+        self.is_made = False
         try:
-            return guard.call(self.cls, size, max_context_len)
+            own = guard.call(self.cls, size, max_context_len)
         except Raised as error:
             if question := asked(error):
                 raise Wrong(f"`__init__` raises `{error}`.{question} {error.where}".rstrip()) from error
             raise
+        self.is_made = True
+        return own
 
     def restore(self) -> None:
         for base, values in self._values:

@@ -269,6 +269,11 @@ def test_a_step_that_nobody_has_written_yet_is_not_attempted() -> None:
     assert verdict_on(right_class(7), 8) == Verdict("not attempted", "`MyPool` has no `clear` yet.")
 
 
+def test_an_init_that_does_not_end_is_not_told_as_something_after_it() -> None:
+    said = verdict_on(written(["@part_of(MyPool)\ndef __init__(self, size, n):\n    size / 0\n"]), 1).sentence
+    assert said.startswith("Law 1, the table. Your code raises `ZeroDivisionError")
+
+
 @pytest.mark.parametrize(
     ("body", "says"),
     [
