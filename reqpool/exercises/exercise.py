@@ -123,10 +123,18 @@ def defaults_of(answer: Any) -> Callable[[], None]:
     return put_back
 
 
+class Beginning(io.StringIO):
+    """Keeps what is written first, and drops the rest."""
+
+    def write(self, text: str) -> int:
+        super().write(text[: max(MOST_PRINTED - self.tell(), 0)])
+        return len(text)
+
+
 @contextmanager
 def listening() -> Iterator[io.StringIO]:
-    """What is printed inside, on either of the two streams."""
-    printed = io.StringIO()
+    """What is printed inside, on either of the two streams; thousands of calls may print, and the beginning is kept."""
+    printed = Beginning()
     with redirect_stdout(printed), redirect_stderr(printed):
         yield printed
 
@@ -178,7 +186,7 @@ def _shown(world: Build, right: Build, found: Found) -> Case:
     if again is None or again.sentence != found.wrong.sentence:
         sentence += " (When these operations were played once more, it went differently: an answer must not depend on "
         sentence += "chance, or on what was done before with another pool.)"
-    return Case(sentence, n, yours, told(right, found.start, found.moves)[0], printed.getvalue()[:MOST_PRINTED])
+    return Case(sentence, n, yours, told(right, found.start, found.moves)[0], printed.getvalue())
 
 
 def _after(num: int) -> str:
@@ -262,7 +270,7 @@ def by_cases(
             if said:
                 sentence, yours, right = said
                 traces = (picture(copy.deepcopy(case), yours), picture(copy.deepcopy(case), right)) if picture else ()
-                return Case(sentence, count(case), *(traces or (None, None)), printed.getvalue()[:MOST_PRINTED])
+                return Case(sentence, count(case), *(traces or (None, None)), printed.getvalue())
         return None
 
     return judge

@@ -197,3 +197,18 @@ def test_the_sentence_stands_at_the_last_step_of_yours_in_every_case_of_the_bank
             pair = to_the_end(case.yours, case.right)
             assert [len(one) for one in pair] == [len(pair[0])] * 2
             assert [one[len(one) - 1] for one in pair] == [case.yours.events[-1], case.right.events[-1]]
+
+
+def test_a_flood_of_printing_does_no_harm_and_its_beginning_is_shown() -> None:
+    def give_back(free_rows, rows, reuse):
+        print("asked " + "x" * 300_000)
+        return free_rows + rows if reuse == "fifo" else rows[::-1] + free_rows
+
+    assert core.examine(find("give_back"), give_back).state == "right"
+
+    def must_refuse(free_rows, n):
+        print("asked " + "x" * 300_000)
+        return n >= len(free_rows)
+
+    case = core.examine(find("must_refuse"), must_refuse).case
+    assert case.printed.startswith("asked xxx") and len(case.printed) == core.MOST_PRINTED
