@@ -460,7 +460,7 @@ from reqpool.scenarios import real_requests
 runs = real_requests.padding_runs(arrivals)
 
 # %% [markdown]
-# Each bar is a request. A **cross**: it recites wrongly. A **dot**: a dummy entry wrote into its row, and it recites rightly all the same.
+# Each square is a request. A **cross**: it recites wrongly. A **dot**: a dummy entry wrote into its row, and it recites rightly all the same.
 
 # %% jupyter={"source_hidden": true}
 from reqpool.notebook import note

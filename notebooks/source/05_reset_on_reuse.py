@@ -449,7 +449,7 @@ from reqpool.scenarios import real_requests
 runs = real_requests.late_runs(arrivals)
 
 # %% [markdown]
-# Each bar is a request. A **cross**: it recites wrongly. A **dot**: in some engine step its row said a wrong start position, and it recites rightly all the same.
+# Each square is a request. A **cross**: it recites wrongly. A **dot**: in some engine step its row said a wrong start position, and it recites rightly all the same.
 
 # %% jupyter={"source_hidden": true}
 from reqpool.notebook import note, prose, text_box
