@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "widget": {"model", "trace", "scenarios", "exercises", "view", "widget", "door"},
     "door": {"model", "trace"},
 }
-DISPLAY = {"anywidget", "ipywidgets", "traitlets", "IPython"}
+DISPLAY = {"anywidget", "ipywidgets", "traitlets", "IPython", "pygments"}  # the last one comes with IPython
 MAY_USE = {
     "model": {"torch", "numpy", "torch_memory_saver", "pooch"},
     "trace": {"torch"},
