@@ -37,8 +37,8 @@ QUIZ = (
         "`alloc` zeroes both lengths of a row that it gives. May `free` then leave them as they are?",
         right="no: a free row with a length looks like tokens that somebody has lost",
         choices={
-            "yes: nobody looks at the lengths of a free row": "No: whoever looks for leaks looks exactly there. When an "
-            "engine is idle every length but row 0's must be zero.",
+            "yes: nobody looks at the lengths of a free row": "No: whoever looks for leaks looks exactly there. When "
+            "an engine is idle every length but row 0's must be zero.",
             "yes: what is written twice is wasted": "No: the two writes answer two questions. One says that nobody is "
             "here, the other that a newcomer begins at 0.",
             "no: a free row with a length looks like tokens that somebody has lost": "Yes: chapter 05's idle check "
