@@ -72,7 +72,7 @@ class Grid {
     this.tape = tape;
     this.body = h("div", { role: "rowgroup", class: "body" });
     this.positions = h("div", { role: "presentation", class: "cells" });
-    const head = [h("div", { role: "columnheader", class: "head" }, h("span", { class: "number" }), "owner")];
+    const head = [h("div", { role: "columnheader", class: "head" }, h("span", { class: "number" }, "row"), " owner")];
     const lengths = h("div", { role: "columnheader", class: "lengths" }, "verified / alloced");
     const header = h("div", { role: "row", class: "row header", "aria-rowindex": 1 }, ...head, this.positions, lengths);
     const size = { "aria-rowcount": tape.rows + 1, "aria-colcount": tape.columns + 2 };
