@@ -85,8 +85,8 @@ setup()
 # %% [markdown]
 # ## Why anybody should care
 #
-# In June 2026 SGLang got a check that looks for **one piece of the KV cache with two owners**. It was needed because the check that was there before adds up what is free and what is held,
-# and that sum *stays balanced* while two requests share a piece that should be one request's: both go on, one of them with the other's memory.
+# In June 2026 SGLang got a check that looks for **one piece of the KV cache with two owners** (a *page*: some slots side by side). It was needed because the check that was there before adds up what is free and what is held,
+# and that sum *stays balanced* while two requests share a page that should be one request's: both go on, one of them with the other's memory.
 # ([sgl-project/sglang pull 27731](https://github.com/sgl-project/sglang/pull/27731), opened 2026-06-10, merged; looked up in autumn 2026.)
 #
 # To see how that can be, you need to know where an engine keeps what. That is this chapter.
@@ -289,13 +289,15 @@ side_by_side(broken, mended, ("broken: nobody looks", "mended: `CheckedPool(excl
 
 # %% [markdown]
 # Go to step 7 and look at what is recited. In the broken variant request a wrote *hello* and reads something else, although `pool.check()` found nothing wrong one step before: every row is free or handed out, exactly once.
-# **Counting cannot see it; only looking at who names which slot can.** That is what the check in SGLang does.
+# **`pool.check()` counts rows, and a slot is not a row.** (SGLang's sum is of pages; it stayed balanced too, for another reason.)
+#
+# To find it, look at *who names which slot*. SGLang's new check does so with pages: none that a row names may also be free, and none may be on the free list twice. In this story it would complain at step 4: row 1 names slot 3, and slot 3 is free.
 
 # %%
 broken[6].text
 
 # %% [markdown]
-# Looking at it, then: the slots that each of the two rows names, up to its length, and what they have in common.
+# At the end of the story the slot is not free any more, and two rows name it. Here are the slots that each of the two names, up to its length, and what they have in common. (Whoever counts *slots* finds it here as well: 5 cells and 3, and only 7 different slots.)
 
 # %%
 last = broken.snapshot(len(broken))
@@ -380,10 +382,10 @@ quiz("00")
 # - **row**: one request's line in the table. **Table row 0** is the padding row.
 # - **position**: the number of a token within its request, from 0: a column.
 # - **slot**: the place of one token's K and V in the KV cache: the number in a cell. **KV slot 0** is the dummy slot.
-# - **page** (or block): an aligned run of slots. Here a page is one slot, until chapter 07.
+# - **page** (or block): an aligned run of slots. In this course a page is one slot.
 # - **alloced** length: for how many tokens of a row slots are reserved. **Verified** length: for how many K and V are known good.
 # - **free rows**: those that nobody holds, in the order in which they will be handed out. Engines call the list `free_slots`, although it holds rows. The *KV allocator's* free slots are another list.
-# - **live**: below the row's length. **Stale**: not zero, but beyond the length.
+# - **live**: below the row's length. **Stale**: not zero, at or beyond the length.
 #
 # ## Summary
 #

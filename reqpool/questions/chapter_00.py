@@ -44,8 +44,8 @@ QUIZ = (
             "nothing: it balances": "Yes: every row is free or held, exactly once. `pool.check()` passed one step "
             "before the text was wrong.",
             "one row too many": "No: both rows are held, exactly once each.",
-            "one slot too few": "No: it counts rows. And a sum over slots can balance too, as SGLang's pull 27731 "
-            "tells.",
+            "one slot too few": "No: it counts rows, and a slot is not a row. SGLang's sum is of pages; it stayed "
+            "balanced too, for another reason.",
         },
     ),
 )
