@@ -88,7 +88,7 @@ setup()
 #
 # Twice in one month that went wrong in an engine:
 #
-# - SGLang let its dummy entries point at row 0, which was kept for them from 2026-05-01 on: its *padding row*. Rows 0 to `size` are `size + 1` rows. One buffer beside the table had room for `size` only, so what was written for row `size` landed behind its end. The answers became less accurate, and nothing crashed.
+# - SGLang let its dummy entries point at row 0, which was kept for them from 2026-05-01 on: its *padding row*. Rows 0 to `size` are `size + 1` rows. But many attention backends sized their buffers by `pool.size`, one entry too few: what was read or written for row `size` lay behind their end. The answers became less accurate, and nothing crashed.
 #   ([sgl-project/sglang pull 24439](https://github.com/sgl-project/sglang/pull/24439), May 2026, merged.)
 # - A batch was smaller than the one before it, and the buffers behind its last request still held the rows of that larger batch. The dummy entries then read those rows instead of row 0.
 #   ([sgl-project/sglang pull 26292](https://github.com/sgl-project/sglang/pull/26292), 2026-05-25, merged; both looked up in autumn 2026.)
@@ -395,7 +395,7 @@ assert stale.wrong == {"e": [3]} and stale.recited["e"][3] == "p" and not fresh.
 # %% [markdown]
 # ### One entry short
 #
-# The other incident, pull 24439. With a padding row the table has `size + 1` rows, and everything that is indexed by row needs as many entries. Here is a buffer that has one less, and a write for the highest row:
+# The other incident, pull 24439. With a padding row the table has `size + 1` rows, and everything that is indexed by row needs as many entries. Here is a buffer sized by `pool.size`, so one less, and a write for the highest row:
 
 # %%
 side = torch.zeros(pool.size, dtype=torch.int32)
