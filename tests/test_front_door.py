@@ -11,7 +11,9 @@ import pytest
 import readme
 import yaml
 from nbconvert.filters import markdown2html
+from packaging.requirements import Requirement
 
+from reqpool.scenarios import two_owners
 from tests.test_project import PROJECT, PYTHONS, ROOT, imported, tracked
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -193,6 +195,18 @@ def test_half_a_bench_is_refused(cut: str) -> None:
         readme.bench(PRINTED.replace(cut, "", 1))
 
 
+# ------------------------------------------------------------------------------------------------ credits
+
+
+def test_the_credits_have_a_row_for_every_dependency() -> None:
+    rows = table_below((ROOT / "NOTICE.md").read_text(), "What each dependency spares us")
+    credited = {name.strip() for row in rows for name in row[0].split(",")}
+    groups = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    named = {Requirement(one).name for group in groups for one in group} | {"pygments"}  # it comes with IPython
+    assert len(named) > 12 and "basedpyright" in named
+    assert credited == named - {PROJECT["name"]}
+
+
 # ------------------------------------------------------------------------------------------------ for a teacher
 
 
@@ -211,6 +225,26 @@ def test_every_line_of_a_plan_names_the_section_that_it_links_and_says_what_to_a
             assert number == target
             assert unquote(anchor).replace("-", " ").startswith(section)
             assert show and ask.count("?") + ask.count(".") >= 1
+
+
+@pytest.mark.parametrize("total", [45, 90, 180])
+def test_a_plan_starts_each_further_chapter_on_an_earlier_line_and_says_what_can_be_left_out(total: int) -> None:
+    rows = table_below(TEACHER, f"{total} minutes")
+    chapters = [row[1][1:3] for row in rows]
+    started = [number for row in rows for number in re.findall(r"\bstart (\d\d)", row[2])[:1]]
+    assert started == sorted({one for one in chapters if one.isdigit()} - {chapters[0]})
+    for number in started:
+        line = next(k for k, row in enumerate(rows) if f"start {number}" in row[2])
+        assert line < chapters.index(number)
+    assert 1 <= sum("leave out if late" in row[2] for row in rows) <= 2
+
+
+def test_what_a_teacher_is_told_to_ask_of_two_owners_is_so() -> None:
+    story = two_owners()
+    named = [slot for row in (1, 2) for slot in story.snapshot(6).table[row, : story.snapshot(6).alloced[row]].tolist()]
+    assert (len(named), len(set(named))) == (5 + 3, 7)
+    assert "slot 3 goes to the KV allocator's free slots" in story[3].text and 3 in story.snapshot(4).table[1]
+    assert "pool.check() finds nothing wrong" in story[5].text and "hewlo" in story[6].text
 
 
 def test_a_mistake_that_names_an_exercise_or_a_prediction_names_one_of_that_chapter() -> None:
