@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from urllib.parse import unquote
 
 import build_site
 import pytest
@@ -16,6 +17,16 @@ from playwright.sync_api import ConsoleMessage, Locator, Page, Route
 CHAPTERS = sorted(path.stem for path in build_site.NOTEBOOKS.glob("*.ipynb"))
 PAGES = ["index", *CHAPTERS, *sorted(path.stem for path in build_site.NOTEBOOKS.glob("*.md"))]
 LARGEST = 3_000_000
+
+DRAWN = "[...document.querySelectorAll('.reqpool-player')].every((p) => p.dataset.lastStep)"
+SETTLED = """async () => { // where the heading is that was asked for, once it stays there for a while
+    const top = () => document.querySelector(":target").getBoundingClientRect().top;
+    for (let before = NaN, still = 0; still < 20; before = top()) {
+        await new Promise(requestAnimationFrame);
+        still = top() === before ? still + 1 : 0;
+    }
+    return top();
+}"""
 
 pytestmark = pytest.mark.slow
 
@@ -55,9 +66,7 @@ class Reader:
 
     def open(self, name: str) -> Page:
         self.page.goto((self.site / f"{name}.html").as_uri())
-        self.page.wait_for_function(
-            "[...document.querySelectorAll('.reqpool-player')].every((p) => p.dataset.lastStep)"
-        )
+        self.page.wait_for_function(DRAWN)
         return self.page
 
 
@@ -84,7 +93,7 @@ def commit_all(page: Page) -> None:
     for form in page.locator("form.question").all():
         choose(form)
         form.locator("button[type=submit]").click()
-    page.wait_for_function("[...document.querySelectorAll('.reqpool-player')].every((p) => p.dataset.lastStep)")
+    page.wait_for_function(DRAWN)
 
 
 def players(page: Page) -> list[dict]:
@@ -227,13 +236,43 @@ def test_a_page_is_small_and_loads_nothing_from_outside_its_folder(site: Path, n
 
 @pytest.mark.parametrize("name", PAGES)
 def test_links_within_the_site_lead_somewhere(site: Path, name: str) -> None:
-    page = parsed(site / f"{name}.html")
-    for link in page.select("a[href]"):
+    dead = []
+    for link in parsed(site / f"{name}.html").find_all(href=True):
         if "://" in str(link["href"]):
             continue
         file, _, anchor = str(link["href"]).partition("#")
-        target = parsed(site / (file or f"{name}.html"))
-        assert not anchor or target.find(id=anchor), link
+        assert not file or (site / file).is_file(), link
+        if anchor and not {anchor, unquote(anchor)} & ids(site / (file or f"{name}.html")):
+            dead.append(str(link))
+    assert dead == []
+
+
+@cache
+def ids(path: Path) -> set[str]:
+    """What is in the page as it is opened: what a question opens later is not."""
+    return {str(one["id"]) for one in parsed(path).find_all(id=True) if not one.find_parent("template")}
+
+
+PLACES = ["00_start_here.html#Quiz", "02_alloc_and_free.html#Build-it", "04_padding_row.html#Change-it"]
+
+
+@pytest.mark.parametrize("to", [*PLACES, "05_reset_on_reuse.html#Break-it", "#Where-people-go-wrong"])
+def test_a_link_leads_to_its_heading_though_players_above_are_drawn_later(reader: Reader, to: str) -> None:
+    reader.page.emulate_media(reduced_motion="no-preference")
+    page = reader.open("for_teachers")
+    page.locator(f'article a[href="{to}"]').first.click()
+    page.wait_for_function(f"{DRAWN} && document.querySelector(':target')")
+    top = page.evaluate(SETTLED)
+    assert 0 <= top <= 120
+
+
+def test_a_reader_who_scrolls_is_not_taken_back_to_the_heading(reader: Reader) -> None:
+    reader.page.add_init_script("addEventListener('DOMContentLoaded', () => dispatchEvent(new Event('wheel')))")
+    reader.page.add_init_script("Element.prototype.scrollIntoView = () => (window.taken = true)")
+    reader.page.goto(f"{(reader.site / '00_start_here.html').as_uri()}#Quiz")
+    reader.page.wait_for_function(DRAWN)
+    reader.page.evaluate(SETTLED)
+    assert reader.page.evaluate("window.taken") is None
 
 
 # ---- how it looks ----------------------------------------------------------------------------------------------------
@@ -275,19 +314,39 @@ def test_a_phone_scrolls_a_page_only_downwards(reader: Reader, name: str) -> Non
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-def test_on_paper_players_stand_where_the_course_shows_them_and_have_no_buttons(reader: Reader) -> None:
-    page = reader.open(PAGES[1])
-    press_everywhere(page, "Last step")
+@pytest.mark.parametrize("name", [CHAPTERS[0], CHAPTERS[4]])
+def test_on_paper_players_stand_where_the_course_shows_them_and_have_no_buttons(reader: Reader, name: str) -> None:
+    page = reader.open(name)
+    press_everywhere(page, "Step forward")
+    left = [player["step"] for player in players(page)]
     page.evaluate("document.getElementById('theme').click()")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")
     printed = players(page)
-    assert [player["step"] for player in printed] == [player["start"] for player in printed]
+    assert [player["step"] for player in printed] == [player["start"] or player["last"] for player in printed]
+    asked = page.locator(".reqpool-player[data-pick]")
+    assert [one.get_attribute("data-step") for one in asked.all()] == [
+        str(json.loads(one.get_attribute("data-options") or "")["step"]) for one in asked.all()
+    ], "a question's table does not tell how the story ends"
     assert not is_dark(page) and {player["theme"] for player in printed} == {"light"}
     assert page.locator(".reqpool-player .transport:visible").count() == 0
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     page.emulate_media(media="screen")
     assert is_dark(page)
+    assert [player["step"] for player in players(page)] == left
+
+
+def test_on_a_phone_a_plan_is_read_without_scrolling_it(reader: Reader) -> None:
+    reader.page.set_viewport_size({"width": 360, "height": 740})
+    page = reader.open("for_teachers")
+    plans = page.locator(".scrolls:has(> .stacks)")
+    assert plans.count() == 4
+    for plan in plans.all():
+        assert plan.evaluate("(one) => one.scrollWidth <= one.clientWidth")
+    heads = "(cell) => getComputedStyle(cell, '::before').content"
+    assert [cell.evaluate(heads) for cell in plans.first.locator("tbody tr").first.locator("td").all()] == [
+        f'"{head}: "' for head in ("minutes", "where", "show", "ask")
+    ]
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -173,6 +173,24 @@ def test_links_to_notebooks_lead_to_pages_and_others_stay() -> None:
     assert links == ["00_start_here.html#Words", "01_the_table.html", "https://example.org/x.ipynb", "#Why"]
 
 
+def test_links_lead_to_headings_however_capitals_and_signs_are_written() -> None:
+    source = "[a](#what-a--b-is-here) [b](other.md#why) [c](other.md#Why) [d](08_b.ipynb#none) [e](index.html#live)"
+    words = ran(
+        text(f"# T\n\n{source} [f](#step--x)\n\n## What: `a & b`, is here\n\nA.\n\n## Step · x"), name="07_small"
+    )
+    pages = render([chapter(one, FIGURES) for one in (words, ran(text("# O\n\n## Why\n\nSo."), name="other"))])
+    page = BeautifulSoup(pages["07_small.html"], "html.parser")
+    first, *others, last = (str(link["href"]) for link in page.select("article a"))
+    assert [first, last] == [f"#{head['id']}" for head in page.select("article h2")]
+    assert others == ["other.html#Why", "other.html#Why", "08_b.html#none", "index.html#live"]
+
+
+def test_cells_of_a_plan_say_their_heads_and_those_of_other_tables_do_not() -> None:
+    plan = page_of(text("| minutes | where |\n| ---: | --- |\n| 3 | a cell |\n| 12 | |"))
+    assert [cell["data-head"] for cell in plan.select("td")] == ["minutes", "where"] * 2
+    assert not page_of(text("| row | slot |\n| --- | --- |\n| 1 | 2 |")).select("[data-head], .stacks")
+
+
 def test_a_heading_that_comes_twice_has_two_anchors() -> None:
     made = chapter(ran(text("## Try it\n\n one"), text("## Try it\n\n two")), FIGURES)
     anchors = [anchor for anchor, _ in made.contents]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import importlib.metadata
 import json
 import re
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import jinja2
 from bs4 import BeautifulSoup, Tag
@@ -41,6 +43,7 @@ class Chapter:
     Attributes:
         article: its cells as HTML.
         contents: (anchor, heading) of its sections.
+        anchors: every place in it to which a link can lead.
         able: what one will be able to do, as HTML.
         pictures: the files that it shows, by the name they get in the site.
     """
@@ -49,6 +52,7 @@ class Chapter:
     article: str
     title: str
     contents: list[tuple[str, str]]
+    anchors: list[str]
     able: list[str]
     minutes: str | None
     pictures: dict[str, Path] = field(default_factory=dict)
@@ -84,6 +88,7 @@ def chapter(executed: Executed, folder: Path) -> Chapter:
         contents=[
             (str(head["id"]), head.get_text()) for head in soup.find_all("h2") if not head.find_parent("details")
         ],
+        anchors=[str(one["id"]) for one in soup.select("[id]") if not one.find_parent("template")],
         able=[item.decode_contents().rstrip(",. \n") for item in able.find_all("li")] if able else [],
         minutes=minutes and minutes[1],
     )
@@ -149,6 +154,18 @@ def tables(soup: BeautifulSoup) -> None:
         if table.find_parent(["template", "table"]) or table.get("role") == "presentation":
             continue
         table.wrap(soup.new_tag("div", attrs={"class": "scrolls"}))
+        stacked(table)
+
+
+def stacked(table: Tag) -> None:
+    """What to say and show, and where, is read on a phone, and too wide for it: there each cell is a line of its own."""
+    heads = [head.get_text() for head in table.select("thead th")]
+    if "where" not in heads:
+        return
+    table["class"] = "stacks"
+    for row in table.select("tbody tr"):
+        for head, cell in zip(heads, row.find_all("td"), strict=True):
+            cell["data-head"] = head
 
 
 def stills(soup: BeautifulSoup) -> None:
@@ -177,6 +194,28 @@ def pictures(soup: BeautifulSoup, folder: Path) -> dict[str, Path]:
     return found
 
 
+def joined(one: Chapter, chapters: Sequence[Chapter]) -> str:
+    """Its article, in which links lead to headings by the names that these have here.
+
+    nbconvert keeps the capitals and signs of a heading in its anchor, GitHub writes small letters, and one text is read
+    in both. An anchor that is there is left as it is, and so is one that nobody has: the test of links says so.
+    """
+    known = {other.page: other.anchors for other in chapters}
+
+    def lead(link: re.Match[str]) -> str:
+        page, wanted = link["page"], html.unescape(link["anchor"])
+        there = known.get(page or one.page, [])
+        alike = (anchor for anchor in there if as_on_github(anchor) == as_on_github(wanted))
+        found = wanted if wanted in there else next(alike, wanted)
+        return f'href="{page}#{html.escape(found)}"'
+
+    return re.sub(r'href="(?P<page>(?:\w+\.html)?)#(?P<anchor>[^"]+)"', lead, one.article)
+
+
+def as_on_github(anchor: str) -> str:
+    return re.sub(r"[^\w-]", "", unquote(anchor).lower())
+
+
 # ---- whole pages -----------------------------------------------------------------------------------------------------
 
 
@@ -192,6 +231,7 @@ def render(chapters: Sequence[Chapter]) -> dict[str, str]:
     following = zip([None, *course[:-1]], course, [*course[1:], None], strict=True)
     for before, one, after in [*following, *((None, one, None) for one in chapters if not one.number)]:
         around = {"title": f"{one.title} · reqpool", "chapter": one, "before": before, "after": after}
+        around["article"] = joined(one, chapters)
         pages[one.page] = environment.get_template("chapter.html.j2").render(shared, **around)
     front = {"title": "reqpool: where an engine keeps your tokens", "chapter": None, "picture": front_picture()}
     tape = encode(alloc_and_free())

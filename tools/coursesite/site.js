@@ -1,7 +1,7 @@
 // What a page of the course does besides its players, whose module stands above: theme, questions, scrolling, printing.
 {
   const html = document.documentElement;
-  const players = new Map(); // element -> what `mount` gave, and the step that it began with
+  const players = new Map(); // element -> what `mount` gave, and the step at which it is printed
 
   function mountAll(within) {
     for (const root of within.querySelectorAll("[data-tape]")) {
@@ -9,7 +9,8 @@
       root.removeAttribute("data-tape");
       root.replaceChildren();
       const { step, ...others } = JSON.parse(options);
-      players.set(root, { step, ...mount(root, tape, { step, ...others }) });
+      const printed = step || (others.question ? 0 : Infinity); // at its start a story is an empty table: then its end
+      players.set(root, { printed, ...mount(root, tape, { step, ...others }) });
     }
   }
 
@@ -88,12 +89,27 @@
   // ---- on paper: light, and each player at the step that the course shows ----
 
   let before = null;
+  const steps = new Map(); // playhead -> where the reader had it
+
   addEventListener("beforeprint", () => {
     before = html.getAttribute("theme");
     html.setAttribute("theme", "light");
-    for (const { head, step } of players.values()) (head.play(false), head.go(step));
+    for (const { head } of players.values()) steps.set(head, head.step);
+    for (const { head, printed } of players.values()) (head.play(false), head.go(printed));
   });
-  addEventListener("afterprint", () => (before === null ? html.removeAttribute("theme") : html.setAttribute("theme", before)));
+  addEventListener("afterprint", () => {
+    if (before === null) html.removeAttribute("theme");
+    else html.setAttribute("theme", before);
+    for (const [head, step] of steps) head.go(step);
+  });
 
   mountAll(document);
+
+  // ---- a page opened at one of its headings: players that are drawn above it would push it away ----
+
+  let moved = performance.getEntriesByType("navigation")[0]?.type !== "navigate"; // else the reader is put back by the browser
+  for (const name of ["wheel", "touchmove", "pointerdown", "keydown"]) addEventListener(name, () => (moved = true), { once: true, passive: true });
+  const frame = () => new Promise(requestAnimationFrame);
+  const drawn = Promise.all([...players.values()].map(({ ready }) => ready));
+  drawn.then(frame).then(frame).then(() => moved || document.querySelector(":target")?.scrollIntoView());
 }
