@@ -158,7 +158,7 @@ def tables(soup: BeautifulSoup) -> None:
 
 
 def stacked(table: Tag) -> None:
-    """What to say and show, and where, is read on a phone, and too wide for it: there each cell is a line of its own."""
+    """What to say, and where, is read on a phone, and too wide for it: there each cell is a line of its own."""
     heads = [head.get_text() for head in table.select("thead th")]
     if "where" not in heads:
         return
