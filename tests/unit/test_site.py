@@ -191,6 +191,15 @@ def test_cells_of_a_plan_say_their_heads_and_those_of_other_tables_do_not() -> N
     assert not page_of(text("| row | slot |\n| --- | --- |\n| 1 | 2 |")).select("[data-head], .stacks")
 
 
+def test_a_sheet_that_outputs_bring_along_is_there_once_and_in_the_head() -> None:
+    cells = [code("source(a)"), code("source(b)")]
+    for cell in cells:
+        cell.outputs = [nbformat.v4.new_output("display_data", data={"text/html": "<style>.lent { top: 0 }</style>a"})]
+    page = BeautifulSoup(render([chapter(ran(*cells), FIGURES)])["07_small.html"], "html.parser")
+    assert [style.get_text().count(".lent { top: 0 }") for style in page.select("style")] == [1]
+    assert page.style.parent.name == "head"
+
+
 def test_a_heading_that_comes_twice_has_two_anchors() -> None:
     made = chapter(ran(text("## Try it\n\n one"), text("## Try it\n\n two")), FIGURES)
     anchors = [anchor for anchor, _ in made.contents]

@@ -45,6 +45,7 @@ class Chapter:
         contents: (anchor, heading) of its sections.
         anchors: every place in it to which a link can lead.
         able: what one will be able to do, as HTML.
+        css: what its outputs bring along, once each.
         pictures: the files that it shows, by the name they get in the site.
     """
 
@@ -55,6 +56,7 @@ class Chapter:
     anchors: list[str]
     able: list[str]
     minutes: str | None
+    css: str
     pictures: dict[str, Path] = field(default_factory=dict)
 
     @property
@@ -76,6 +78,7 @@ def chapter(executed: Executed, folder: Path) -> Chapter:
     links(soup)
     tables(soup)
     stills(soup)
+    css = sheets(soup)
     title = soup.h1.get_text() if soup.h1 else executed.name
     first = soup.h1.find_parent(class_="text_cell") if soup.h1 else None
     able = first.find("ul") if first else None
@@ -91,6 +94,7 @@ def chapter(executed: Executed, folder: Path) -> Chapter:
         anchors=[str(one["id"]) for one in soup.select("[id]") if not one.find_parent("template")],
         able=[item.decode_contents().rstrip(",. \n") for item in able.find_all("li")] if able else [],
         minutes=minutes and minutes[1],
+        css=css,
     )
 
 
@@ -168,6 +172,12 @@ def stacked(table: Tag) -> None:
             cell["data-head"] = head
 
 
+def sheets(soup: BeautifulSoup) -> str:
+    """Taken out of the outputs, of which each brings the same one again."""
+    found = dict.fromkeys(style.extract().get_text().strip() for style in soup.find_all("style"))
+    return "\n".join(found)
+
+
 def stills(soup: BeautifulSoup) -> None:
     """Where motion is unwelcome, an embedded animation of the folder figures/ is the still of the same name."""
     for gif in sorted(FIGURES.glob("*.gif")):
@@ -231,8 +241,8 @@ def render(chapters: Sequence[Chapter]) -> dict[str, str]:
     following = zip([None, *course[:-1]], course, [*course[1:], None], strict=True)
     for before, one, after in [*following, *((None, one, None) for one in chapters if not one.number)]:
         around = {"title": f"{one.title} · reqpool", "chapter": one, "before": before, "after": after}
-        around["article"] = joined(one, chapters)
-        pages[one.page] = environment.get_template("chapter.html.j2").render(shared, **around)
+        around |= {"article": joined(one, chapters), "css": f"{shared['css']}\n{one.css}"}
+        pages[one.page] = environment.get_template("chapter.html.j2").render(shared | around)
     front = {"title": "reqpool: where an engine keeps your tokens", "chapter": None, "picture": front_picture()}
     tape = encode(alloc_and_free())
     player = PLAYER.format(tape=tape, options=json.dumps({"step": 4, "speed": 2, "group": ""}).replace('"', "&quot;"))
