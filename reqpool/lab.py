@@ -336,7 +336,7 @@ def two_halves() -> widgets.HTML:
 
 
 def _halves_row(late: bool, moves: str) -> str:
-    style, zero = f"{NUMBER}; text-align: left; font-weight: normal", f'<strong style="color: {BAD}">✗ 0</strong>'
+    style, zero = f"{NUMBER}; text-align: left; font-weight: normal", "<strong>✗ 0</strong>"
     heads = ("late" if late else "at once", f"at the {moves}")
     left = "".join(f'<th scope="row" style="{style}">{head}</th>' for head in heads)
     numbers = [n for one in asked(3, 4, late, moves) for n in (one.inflight_middle_chunks, one.kv_committed_len)]

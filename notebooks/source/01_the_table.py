@@ -359,6 +359,6 @@ quiz("01")
 #
 # ## Summary
 #
-# `(size + 1) × max_context_len × 4` bytes, all at once, whatever the requests need. In a row, the length says what counts: live below it, stale or empty beyond.
+# `(size + 1) × max_context_len × 4` bytes, all at once, whatever the requests need. In a row, the length says what counts: live below it, stale or empty from there on.
 #
 # Words: [the glossary](glossary.md). **Next:** [02 · Alloc and free](02_alloc_and_free.ipynb): how rows are taken and given back.
