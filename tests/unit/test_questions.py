@@ -54,7 +54,7 @@ def three_tokens() -> Trace:
     pool, req = ReqToTokenPool(2, 4, "cpu"), Req("a")
     with record(pool) as trace:
         pool.alloc([req])
-        for slot in (7001, 7101, 7201):
+        for slot in (7001003, 7101003, 7201003):
             pool.append(req, [slot])
     return trace
 
@@ -243,7 +243,7 @@ def test_a_cell_is_asked_for_and_nothing_later_is_in_the_page(world: str) -> Non
     question = predict(CELL, outcome=(1, 1), reveal=three_tokens(), step=2)
     assert isinstance(question.answering, answering.ClickedCell if world == "widgets" else answering.RowAndPosition)
     sent = in_the_browser(question)
-    assert "7001" in sent and "7101" not in sent and "7201" not in sent and "because" not in sent
+    assert "7001003" in sent and "7101003" not in sent and "7201003" not in sent and "because" not in sent
     question.button.click()
     assert question.committed is None and "first" in told(question.told)
     choose(question, (2, 3))
@@ -251,8 +251,8 @@ def test_a_cell_is_asked_for_and_nothing_later_is_in_the_page(world: str) -> Non
     assert question.committed == (2, 3)
     words = told(question)
     assert words.index("row 2, position 3") < words.index("row 1, position 1") < words.index("✗ Not as predicted.")
-    assert "7101" in in_the_browser(question.opened)
-    assert "7201" not in in_the_browser(question), "what follows may be asked about next"
+    assert "7101003" in in_the_browser(question.opened)
+    assert "7201003" not in in_the_browser(question), "what follows may be asked about next"
 
 
 def test_the_right_cell_is_as_predicted(world: str) -> None:
