@@ -125,7 +125,7 @@ class MyPool:
 # | 7 | reset on reuse | a row newly given begins at 0, whatever landed there |
 # | 8 | only what is held | `clear` tells every holder, and `free` takes only what is held |
 #
-# **What the check does.** It makes small pools of your class, of one, two and three rows, and plays operations on them: every sequence of one, then of two, of three, as far as some fourteen hundred sequences go; then longer ones by chance. Before that it uses two pools side by side: they must share nothing. Its own books say what must be so. Your pool chooses the rows, and the books follow: order of reuse, container, helper methods and further attributes are yours.
+# **What the check does.** It makes small pools of your class, of one, two and three rows, and plays operations on them: every sequence of one, then of two, of three, about 1,400 in all; then longer ones by chance. Before that it uses two pools side by side: they must share nothing. Its own books say what must be so. Your pool chooses the rows, and the books follow: order of reuse, container, helper methods and further attributes are yours.
 #
 # **What it answers.** The shortest sequence after which something is wrong, one sentence, and two players: your pool, and beside or below it the same as it should be, in the same steps. Step back, and see how it came about.
 #

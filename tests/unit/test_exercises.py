@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
+from pathlib import Path
 
 import pytest
 
@@ -110,3 +112,16 @@ def test_what_would_hang_or_crash_ends_in_a_sentence(name: str, body: str, told:
 def test_an_unknown_exercise_is_named_with_those_that_exist() -> None:
     with pytest.raises(ValueError, match=r"no exercise 'give_up'; there are .*give_back"):
         find("give_up")
+
+
+SOURCES = sorted((Path(__file__).resolve().parents[2] / "notebooks" / "source").glob("0*.py"))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_an_untouched_chapter_is_not_attempted_three_times(path: Path) -> None:
+    cells = [cell.partition("\n")[2] for cell in path.read_text(encoding="utf-8").split("# %%")]
+    checked = [name for cell in cells for name in re.findall(r"^check\((\w+)\)", cell, re.MULTILINE)]
+    stubs = {name: cell for name in checked for cell in cells if re.search(rf"^def {name}\(", cell, re.MULTILINE)}
+    verdicts = {name: examine(find(name), written(stub, name, Req=Req)).state for name, stub in stubs.items()}
+    assert [find(name).place for name in checked] == [f"{path.stem[:2]} {letter}" for letter in "ABC"]
+    assert verdicts == dict.fromkeys(checked, "not attempted")
