@@ -55,7 +55,7 @@ def execute(path: Path) -> Executed:
     resources = {"metadata": {"path": str(path.parent)}}
     client = NotebookClient(notebook, km=manager, timeout=CELL_SECONDS, resources=resources, coalesce_streams=True)
     with tempfile.TemporaryFile() as log:  # what kernels say to themselves at their start
-        client.execute(env=environment(), stderr=log)
+        client.execute(cleanup_kc=True, env=environment(), stderr=log)  # else a manager of ours keeps its kernel
     asked = notebook.cells.pop()
     questions = json.loads("".join(output.text for output in asked.outputs if output.name == "stdout"))
     state = notebook.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
