@@ -27,6 +27,7 @@ import ipywidgets as widgets
 import torch
 
 from reqpool import scenarios
+from reqpool.exercises.telling import in_words
 from reqpool.faulty import FreedBetweenChunks, FreedTwice
 from reqpool.parts import (
     BAD,
@@ -495,15 +496,6 @@ def spans(numbers: list[int]) -> str:
     runs = [numbers[start : end + 1] for start, end in zip(starts, ends, strict=True)]
     said = [part for run in runs for part in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))]
     return in_words(said)
-
-
-def in_words(things: Sequence[Any]) -> str:
-    """
-    >>> in_words("d"), in_words("de"), in_words("def")
-    ('d', 'd and e', 'd, e and f')
-    """
-    *front, last = map(str, things)
-    return f"{', '.join(front)} and {last}" if front else last
 
 
 def read_while_freed() -> Pair:

@@ -125,13 +125,17 @@ def figure(name: str) -> HTML:
     captions = json.loads((folder / "captions.json").read_text(encoding="utf-8"))
     if name not in captions:
         raise ValueError(f"there is no figure {name!r}; there are {', '.join(captions)}")
-    kind = {".gif": "image/gif", ".svg": "image/svg+xml"}[Path(name).suffix]
-    data = base64.b64encode((folder / name).read_bytes()).decode("ascii")
     # of its own white ground also in a dark notebook: a card, then
     style = "box-sizing: border-box; width: 100%; max-width: 836px; height: auto; padding: 8px; border-radius: 8px"
     return HTML(
-        f'<img src="data:{kind};base64,{data}" alt="{escape(captions[name])}" style="{style}; background: #fff">'
+        f'<img src="{embedded(folder / name)}" alt="{escape(captions[name])}" style="{style}; background: #fff">'
     )
+
+
+def embedded(path: Path) -> str:
+    """A picture as an address that holds it."""
+    kind = {".gif": "image/gif", ".svg": "image/svg+xml"}[path.suffix]
+    return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode('ascii')}"
 
 
 def figures_folder() -> Path:

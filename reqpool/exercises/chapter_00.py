@@ -18,7 +18,7 @@ from reqpool.exercises import guard
 from reqpool.exercises.exercise import Case, Exercise, by_operations
 from reqpool.exercises.guard import Raised, Stopped
 from reqpool.exercises.search import Wrong, as_wrong
-from reqpool.exercises.telling import and_then
+from reqpool.exercises.telling import in_words
 from reqpool.exercises.values import difference, plain, same
 from reqpool.pool import Req, ReqToTokenPool, row_of
 from reqpool.scenarios.letters import NOTHING, Letters, live_slots, recite
@@ -247,7 +247,7 @@ def _not_one_call(events: list[Event]) -> str:
     calls = [event.call for event in events if event.call and event.kind != "read"]
     if len(calls) == 1:
         return ""
-    return f"One slot has two owners, but that took {len(calls)} calls: {and_then(calls)}. One call does it all."
+    return f"One slot has two owners, but that took {len(calls)} calls: {in_words(calls)}. One call does it all."
 
 
 def _holds_its_row(pool: ReqToTokenPool, req: Req) -> bool:

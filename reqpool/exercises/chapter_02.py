@@ -9,7 +9,7 @@ from itertools import permutations
 from typing import Any
 
 from reqpool.exercises import guard
-from reqpool.exercises.exercise import Case, Exercise, after, by_operations, ended
+from reqpool.exercises.exercise import Case, Exercise, after, by_operations, ended, first_up
 from reqpool.exercises.search import Wrong, as_wrong
 from reqpool.exercises.values import difference, plain, same
 from reqpool.faulty import FreedTwice
@@ -286,7 +286,7 @@ def breaks_freed_twice(function: Callable[..., Any]) -> Case | None:
                 error = f"{ended(error)} {REMEMBERS}"
             trace.emit("note", text=error.replace("`", ""))
     if error:
-        return Case(f"{error[:1].upper()}{error[1:]}", len(trace) - 1, trace, labels=LABELS)
+        return Case(first_up(error), len(trace) - 1, trace, labels=LABELS)
     real = played_on(ReqToTokenPool(2, 4, "cpu"), function)
     n, k = len(trace), second_free(real)
     if k is None:

@@ -12,6 +12,7 @@ from reqpool.exercises.chapter_04 import up_to_step
 from reqpool.exercises.exercise import Case, Exercise, by_operations, ended
 from reqpool.exercises.guard import Raised, Stopped
 from reqpool.exercises.search import Wrong, as_wrong
+from reqpool.exercises.telling import in_words
 from reqpool.exercises.values import difference, plain, same, shortened
 from reqpool.pool import Req, ReqToTokenPool, row_of
 from reqpool.scenarios.experiments import chunks
@@ -317,7 +318,7 @@ def decided(trace: Trace, rid: str) -> int:
 def _not_hurt(answer: list[int], wrong: list[str]) -> str:
     if "other" in wrong and "short" not in wrong:
         return ""
-    who = " and ".join([", ".join(wrong[:-1]), wrong[-1]] if wrong[1:] else wrong) or "nobody"
+    who = in_words(wrong) if wrong else "nobody"
     recites = "recite" if wrong[1:] else "recites"
     return f"With `{tuple(answer)}` {who} {recites} wrongly. Wanted: other does, short does not."
 

@@ -13,7 +13,7 @@ from reqpool.exercises.chapter_04 import in_place, odd_settings, up_to_step
 from reqpool.exercises.exercise import Case, Exercise, after, by_operations
 from reqpool.exercises.guard import Raised, Stopped
 from reqpool.exercises.search import Wrong
-from reqpool.exercises.telling import Text, and_then, differing, tell_texts
+from reqpool.exercises.telling import Text, differing, in_words, tell_texts
 from reqpool.exercises.values import difference, plain
 from reqpool.pool import Req, ReqToTokenPool
 from reqpool.scenarios.experiments import LANDINGS, LateRun, late
@@ -318,7 +318,7 @@ def move_in_words(kind: str, what: Any) -> str:
     new = sum(rid == "new" for rid in what)
     who = [f"request {rid}" for rid in what if rid != "new"]
     who += [f"{new} new requests" if new > 1 else "a new request"] * (new > 0)
-    return f"a step of {and_then(who)}"
+    return f"a step of {in_words(who)}"
 
 
 def right_reset(rows: list[int], kept: list[int], verified: Tensor, alloced: Tensor) -> None:

@@ -90,7 +90,7 @@ def examine(exercise: Exercise, answer: Any) -> Verdict:
     except NotAttempted as stub:
         return Verdict("not attempted", stub.said)
     except (Wrong, Raised, Stopped) as error:
-        case = Case(_first_up(as_wrong(error).sentence))
+        case = Case(first_up(as_wrong(error).sentence))
     finally:
         as_at_first()
     if case:
@@ -100,7 +100,7 @@ def examine(exercise: Exercise, answer: Any) -> Verdict:
     return Verdict("right", exercise.praise, remark=remark)
 
 
-def _first_up(sentence: str) -> str:
+def first_up(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
 
 
@@ -182,7 +182,7 @@ def _shown(world: Build, right: Build, found: Found) -> Case:
         yours, again = told(world, found.start, found.moves)
     n, beside = len(found.moves), cast(Any, right(found.start))
     lead = beside.led_by(found.moves) if hasattr(beside, "led_by") else _after(n)
-    sentence = _first_up(f"{lead}: {found.wrong.sentence}" if lead else found.wrong.sentence)
+    sentence = first_up(f"{lead}: {found.wrong.sentence}" if lead else found.wrong.sentence)
     if again is None or again.sentence != found.wrong.sentence:
         sentence += " (When these operations were played once more, it went differently: an answer must not depend on "
         sentence += "chance, or on what was done before with another pool.)"

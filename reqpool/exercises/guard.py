@@ -127,6 +127,12 @@ def _what_to_say(error: BaseException, function: Callable[..., Any]) -> Exceptio
     return Raised(error, own_line(error))
 
 
+def run_cell(source: str, filename: str, names: dict[str, Any]) -> None:
+    """Run a source as if it were a cell, in these names; its lines can be shown under this file name."""
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    exec(compile(source, filename, "exec"), names)
+
+
 # ---- whose line --------------------------------------------------------------------------------------------------
 
 

@@ -17,7 +17,6 @@ own_pool_engine    a small engine on it
 from __future__ import annotations
 
 import copy
-import linecache
 import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -32,7 +31,7 @@ import torch
 from torch import Tensor
 
 from reqpool.exercises import guard, own_pool_engine
-from reqpool.exercises.exercise import Case, Exercise, Judge, Verdict, by_operations
+from reqpool.exercises.exercise import Case, Exercise, Judge, Verdict, by_operations, first_up
 from reqpool.exercises.guard import Raised, Stopped
 from reqpool.exercises.own_pool_adapter import TENSORS, OwnPool, look
 from reqpool.exercises.own_pool_laws import Choices, OwnPoolWorld
@@ -116,17 +115,13 @@ def judge_of(step: int, most: int = MOST) -> Judge:
             case = by_operations(build, right, STARTS, DEPTH, most, LONGEST, examples, LARGER)(learner)
             if case is None:
                 return None
-            said = case.sentence if learner.is_made else _first_up(case.sentence.removeprefix(AFTER_INIT))
+            said = case.sentence if learner.is_made else first_up(case.sentence.removeprefix(AFTER_INIT))
             yours = case.yours or _new_pool(learner, case.sentence)
             return replace(case, sentence=f"{law_named(learner.law)}. {said}", yours=yours)
         finally:
             learner.restore()
 
     return judge
-
-
-def _first_up(said: str) -> str:
-    return said[:1].upper() + said[1:]
 
 
 def _need_class(answer: Any, step: int) -> None:
@@ -217,9 +212,7 @@ def written(cells: Sequence[str], name: str = "your cell") -> type:
     """The class `MyPool` that these cells make, run one after the other."""
     names: dict[str, Any] = {"torch": torch, "part_of": part_of, "MyPool": type("MyPool", (), {}), "Req": Req}
     for number, cell in enumerate(cells, start=1):
-        filename = f"<{name} {number}>"
-        linecache.cache[filename] = (len(cell), None, cell.splitlines(keepends=True), filename)  # for tracebacks
-        exec(compile(cell, filename, "exec"), names)
+        guard.run_cell(cell, f"<{name} {number}>", names)
     return names["MyPool"]
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reqpool.exercises import guard
-from reqpool.exercises.exercise import Case, Verdict
+from reqpool.exercises.exercise import Case, Verdict, first_up
 from reqpool.exercises.guard import NotAttempted, Raised, Stopped
 from reqpool.exercises.own_pool_adapter import OwnPool, row_number
 from reqpool.exercises.own_pool_table import free_slots_of, need_methods, need_shapes, need_table
@@ -22,7 +22,7 @@ from reqpool.exercises.own_pool_words import rows_named, shown
 from reqpool.exercises.search import Wrong, as_wrong
 from reqpool.scenarios.experiments import wrong_letters
 from reqpool.serving import Engine, Request
-from reqpool.trace import Trace, record
+from reqpool.trace import Event, Trace, record
 
 SIZE, WIDTH, NUM_SLOTS = 2, 20, 22
 MOST_STEPS = 80
@@ -66,21 +66,25 @@ def serve(answer: Any, right: type) -> Verdict:
     except NotAttempted as stub:
         return Verdict("not attempted", stub.said)
     except (Wrong, Raised, Stopped) as error:
-        said = _first_up(as_wrong(error).sentence)
+        said = first_up(as_wrong(error).sentence)
         return Verdict("wrong", said, Case(said))
     if yours.is_right:
         return Verdict("right", _praise(yours), Case("", yours.num_steps, yours.trace))
-    said = _first_up(yours.stopped or _damage(yours))
+    said = first_up(yours.stopped or _damage(yours))
     return Verdict("wrong", said, Case(said, yours.num_steps, *_to_the_fault(yours, served(right).trace)))
 
 
 def _to_the_fault(yours: Service, right: Trace) -> tuple[Trace, Trace]:
     """Both runs up to the engine step whose letter is the first that is wrong, or in which the engine stopped."""
     trace = yours.trace
-    end = next((k for k, event in enumerate(trace, start=1) if "wrong)" in event.text), len(trace))
+    end = next((k for k, event in enumerate(trace, start=1) if _hears_wrong(event)), len(trace))
     last = trace[end - 1].step
     beside = [event for event in right if event.step <= last]
     return Trace(trace.first, trace.events[:end]), Trace(right.first, beside)
+
+
+def _hears_wrong(event: Event) -> bool:
+    return any(indices for *_, indices in dict(event.facts).get("texts", ()))
 
 
 def served(cls: type) -> Service:
@@ -180,10 +184,6 @@ class ServingPool(OwnPool):
             need_shapes(self.own, len(self.generation), self.max_context_len, doing)
         except Wrong as wrong:
             raise Unfit(wrong.sentence.replace("`", "")) from wrong
-
-
-def _first_up(said: str) -> str:
-    return said[:1].upper() + said[1:]
 
 
 def _why_stopped(pool: OwnPool, error: BaseException, reqs: tuple[Request, ...]) -> str:

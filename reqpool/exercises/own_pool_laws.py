@@ -42,13 +42,12 @@ from reqpool.exercises.own_pool_words import (
     fields,
     free_named,
     is_started,
-    kind,
     misnamed,
     shown,
     why_started,
 )
 from reqpool.exercises.search import Move, Wrong
-from reqpool.exercises.values import SEQUENCES
+from reqpool.exercises.values import SEQUENCES, kind_of
 from reqpool.pool import Req
 
 TOKENS = 2  # in every write
@@ -407,7 +406,7 @@ class OwnPoolWorld(Books):
             raise Wrong(f"{doing} gives None, {why}: wanted {self._wanted(names)}.{hint}")
         is_list = isinstance(result, SEQUENCES) or (isinstance(result, (Tensor, np.ndarray)) and result.ndim == 1)
         if not is_list:
-            raise Wrong(f"{doing} gives {kind(result)}, wanted a list of {counted(len(names), 'row')}.")
+            raise Wrong(f"{doing} gives {kind_of(result)}, wanted a list of {counted(len(names), 'row')}.")
         rows = [row_number(row) for row in (result.tolist() if isinstance(result, (Tensor, np.ndarray)) else result)]
         if None in rows:
             if len(rows) == len(names) and list(result)[rows.index(None)] is None:

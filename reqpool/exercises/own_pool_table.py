@@ -10,9 +10,9 @@ from torch import Tensor
 
 from reqpool.exercises.guard import NotAttempted, Raised
 from reqpool.exercises.own_pool_adapter import look, row_number, rows_in
-from reqpool.exercises.own_pool_words import PADDING, Broken, counted, kind, rows_named, shown
+from reqpool.exercises.own_pool_words import PADDING, Broken, counted, rows_named, shown
 from reqpool.exercises.search import Wrong
-from reqpool.exercises.values import shortened
+from reqpool.exercises.values import kind_of, shortened
 
 LENGTHS = ("verified_lens", "alloced_lens")
 
@@ -35,7 +35,7 @@ def need_table(own: Any, step: int, size: int, width: int) -> None:
     again = list(free_slots_of(own, made))
     if again != free:
         raise Wrong(
-            f"`free_slots` of {made} is {kind(look(own, 'free_slots'))}: read twice, it gives {shortened(free, 20)} "
+            f"`free_slots` of {made} is {kind_of(look(own, 'free_slots'))}: read twice, it gives {shortened(free, 20)} "
             f"and then {shortened(again, 20)}. Wanted a container that stays as it is when it is read."
         )
     _need_free_rows(free, step, size, len(table), made)
@@ -88,7 +88,7 @@ def _need_num_rows(shape: tuple[int, int], step: int, size: int, width: int, mad
 
 def _need_int32(name: str, tensor: Any, ndim: int, made: str) -> None:
     if not isinstance(tensor, Tensor):
-        raise Wrong(f"`{name}` of {made} is {kind(tensor)}, wanted a torch tensor of int32.")
+        raise Wrong(f"`{name}` of {made} is {kind_of(tensor)}, wanted a torch tensor of int32.")
     if tensor.dtype != torch.int32:
         raise Wrong(f"`{name}` of {made} has the dtype {tensor.dtype}, wanted torch.int32.")
     if tensor.ndim != ndim:

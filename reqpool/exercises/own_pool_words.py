@@ -9,6 +9,8 @@ from typing import Any
 
 from reqpool.exercises.guard import Raised
 from reqpool.exercises.search import Wrong
+from reqpool.exercises.telling import in_words
+from reqpool.exercises.values import kind_of
 from reqpool.pool import Req
 
 LAWS = (
@@ -85,8 +87,7 @@ def counted(n: int, noun: str) -> str:
 
 
 def rows_named(rows: Sequence[int]) -> str:
-    numbers = [str(row) for row in rows]
-    return f"row {numbers[0]}" if len(numbers) == 1 else f"the rows {', '.join(numbers[:-1])} and {numbers[-1]}"
+    return f"{'row' if len(rows) == 1 else 'the rows'} {in_words(rows)}"
 
 
 def free_named(free: set[int]) -> str:
@@ -94,13 +95,8 @@ def free_named(free: set[int]) -> str:
 
 
 def shown(value: Any) -> str:
-    text = repr(value) if isinstance(value, (int, str, list, tuple, type(None))) else kind(value)
+    text = repr(value) if isinstance(value, (int, str, list, tuple, type(None))) else kind_of(value)
     return text if len(text) < 60 else f"{text[:59]}…"
-
-
-def kind(value: Any) -> str:
-    name = type(value).__name__
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 def code(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 Text = tuple[str, str, str]  # rid, what it says, what it should say
 
@@ -19,13 +20,13 @@ def tell_texts(emit: Callable[..., None], what: str, texts: Iterable[Text]) -> N
     """Everybody's text so far, below the table; wrong letters are marked there."""
     lines = [(rid, said, differing(said, wanted)) for rid, said, wanted in texts]
     odd = [rid for rid, _, wrong in lines if wrong]
-    emit("note", text=f"{what}{f' ({and_then(odd)}: wrong)' if odd else ''}", texts=lines)
+    emit("note", text=f"{what}{f' ({in_words(odd)}: wrong)' if odd else ''}", texts=lines)
 
 
-def and_then(words: Iterable[str]) -> str:
+def in_words(things: Iterable[Any]) -> str:
     """
-    >>> and_then("abc"), and_then("a")
-    ('a, b and c', 'a')
+    >>> in_words("d"), in_words("de"), in_words("def")
+    ('d', 'd and e', 'd, e and f')
     """
-    *others, last = words
-    return f"{', '.join(others)} and {last}" if others else last
+    *front, last = map(str, things)
+    return f"{', '.join(front)} and {last}" if front else last

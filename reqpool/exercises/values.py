@@ -107,15 +107,15 @@ def difference(got: Any, wanted: Any) -> str:
     if got is None:
         hint = " (is there a `return`?)"
     elif isinstance(wanted, bool) and not isinstance(got, bool):
-        hint = f" (return a bool, True or False, not {_kind(got)})"
+        hint = f" (return a bool, True or False, not {kind_of(got)})"
     elif isinstance(wanted, list) and type(got) is not list:
-        hint = f" (a list, and yours is {_kind(got)})"
+        hint = f" (a list, and yours is {kind_of(got)})"
     elif type(got) is not type(wanted):
-        hint = f" ({_kind(wanted)}, and yours is {_kind(got)})"
+        hint = f" ({kind_of(wanted)}, and yours is {kind_of(got)})"
     return f"`{shortened(got)}`, wanted `{shortened(wanted)}`{hint}"
 
 
-def _kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
     name = type(value).__name__
     return f"{'an' if name[:1] in tuple('aeiouAEIOU') else 'a'} {name}"
 
@@ -129,7 +129,7 @@ def shortened(value: Any, most: int = 120) -> str:
     try:
         return readable(reading(lambda each: _shown(each, most), value), most)
     except Unreadable:
-        return f"{_kind(value)} that cannot be shown"
+        return f"{kind_of(value)} that cannot be shown"
 
 
 def _shown(value: Any, most: int, depth: int = 0) -> str:
@@ -151,7 +151,7 @@ def _shown(value: Any, most: int, depth: int = 0) -> str:
         return items if kind is set else f"frozenset({items})"
     if kind is GeneratorType:
         return "a generator"
-    return f"{_kind(value)} object" if kind.__repr__ is object.__repr__ else repr(value)
+    return f"{kind_of(value)} object" if kind.__repr__ is object.__repr__ else repr(value)
 
 
 def _in_order(items: Iterable[Any]) -> list[Any]:

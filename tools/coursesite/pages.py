@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import html
 import importlib.metadata
 import json
@@ -23,6 +22,7 @@ from pygments.token import STANDARD_TYPES
 
 from coursesite.run import Executed
 from coursesite.widgets import PLAYER, Page
+from reqpool.notebook import embedded
 from reqpool.player.assets import CSS, ESM
 from reqpool.player.tape import encode
 from reqpool.scenarios import alloc_and_free
@@ -182,14 +182,10 @@ def stills(soup: BeautifulSoup) -> None:
     """Where motion is unwelcome, an embedded animation of the folder figures/ is the still of the same name."""
     for gif in sorted(FIGURES.glob("*.gif")):
         still = gif.with_suffix(".svg")
-        for image in soup.find_all("img", src=embedded(gif, "image/gif")) if still.exists() else []:
+        for image in soup.find_all("img", src=embedded(gif)) if still.exists() else []:
             image.wrap(soup.new_tag("picture"))
-            source = {"media": "(prefers-reduced-motion: reduce)", "srcset": embedded(still, "image/svg+xml")}
+            source = {"media": "(prefers-reduced-motion: reduce)", "srcset": embedded(still)}
             image.insert_before(soup.new_tag("source", attrs=source))
-
-
-def embedded(path: Path, kind: str) -> str:
-    return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode('ascii')}"
 
 
 def pictures(soup: BeautifulSoup, folder: Path) -> dict[str, Path]:

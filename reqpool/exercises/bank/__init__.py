@@ -6,10 +6,11 @@ Every wrong one must be rejected with its smallest case and a sentence that name
 from __future__ import annotations
 
 import hashlib
-import linecache
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from reqpool.exercises.guard import run_cell
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,8 @@ class UnusualAnswer:
 
 def written(source: str, name: str, **known: Any) -> Callable[..., Any]:
     """The function or class of this name in a source, as if a cell had been run; its lines can be shown."""
-    filename = f"<answer {hash_of(source)}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     names: dict[str, Any] = {"__name__": "__main__", **known}
-    exec(compile(source, filename, "exec"), names)
+    run_cell(source, f"<answer {hash_of(source)}>", names)
     return names[name]
 
 
