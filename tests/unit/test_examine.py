@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Iterator
 
 import ipywidgets as widgets
 import pytest
@@ -17,20 +16,11 @@ from reqpool.exercises.bank import written
 from reqpool.exercises.catalogue import CHAPTERS, exercises, find
 from reqpool.parts import FramedPlayer
 from reqpool.player import Player
-
-
-def inside(widget: widgets.Widget) -> Iterator[widgets.Widget]:
-    yield widget
-    for child in getattr(widget, "children", ()):
-        yield from inside(child)
-
-
-def words(widget: widgets.Widget) -> str:
-    return " ".join(one.value for one in inside(widget) if isinstance(one, widgets.HTML))
+from tests.in_widgets import everything_in, told
 
 
 def players(widget: widgets.Widget) -> list[Player]:
-    return [one for one in inside(widget) if isinstance(one, (Player, FramedPlayer))]
+    return [one for one in everything_in(widget) if isinstance(one, (Player, FramedPlayer))]
 
 
 def give_back(free_rows, rows, reuse):
@@ -48,7 +38,7 @@ def test_task_hints_and_solution_are_there_and_all_but_the_task_is_folded(name: 
 
 def test_a_wrong_answer_is_shown_at_the_step_where_it_goes_wrong_beside_the_right_one() -> None:
     box = check(give_back)
-    assert "Not yet." in words(box) and "After <code>take 1 row</code>, then" in words(box)
+    assert "Not yet." in told(box) and "After <code>take 1 row</code>, then" in told(box)
     yours, right = players(box)
     assert yours.step == right.step == len(yours.trace) == len(right.trace)
     assert yours.group == right.group != ""
@@ -60,7 +50,7 @@ def test_where_third_party_widgets_are_not_shown_the_pair_stands_in_a_frame(monk
     monkeypatch.setenv("REQPOOL_STATIC", "1")
     box = check(give_back)
     assert len(players(box)) == 2 and not any(isinstance(one, Player) for one in players(box))
-    assert words(box).count("<iframe") == 1
+    assert told(box).count("<iframe") == 1
 
 
 def test_what_the_code_prints_is_shown_once_and_escaped(capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,7 +58,7 @@ def test_what_the_code_prints_is_shown_once_and_escaped(capsys: pytest.CaptureFi
         print("<b>", free_rows, rows)
         return rows + free_rows
 
-    page = words(check(give_back))
+    page = told(check(give_back))
     assert page.count("&lt;b&gt; [2] [1]") == 1 and "<b>" not in page
     assert capsys.readouterr().out == ""
 
@@ -77,7 +67,7 @@ def test_what_the_code_raises_is_escaped() -> None:
     def give_back(free_rows, rows, reuse):
         raise KeyError("<script>alert(1)</script>")
 
-    page = words(check(give_back))
+    page = told(check(give_back))
     assert "&lt;script&gt;" in page and "<script>" not in page
     assert "line 2 of <code>give_back</code>" in page
 
@@ -87,7 +77,7 @@ def test_a_stub_is_not_attempted_and_has_no_players() -> None:
         return ...
 
     box = check(give_back)
-    assert "Not attempted" in words(box) and players(box) == []
+    assert "Not attempted" in told(box) and players(box) == []
 
 
 def test_a_right_answer_is_praised_and_without_hypothesis_it_says_what_was_not_tried(
@@ -96,17 +86,17 @@ def test_a_right_answer_is_praised_and_without_hypothesis_it_says_what_was_not_t
     def give_back(free_rows, rows, reuse):
         return free_rows + rows if reuse == "fifo" else rows[::-1] + free_rows
 
-    assert "Hypothesis" not in words(check(give_back))
+    assert "Hypothesis" not in told(check(give_back))
     for module in (core, search):
         monkeypatch.setattr(module, "have_hypothesis", lambda: False)
-    page = words(check(give_back))
+    page = told(check(give_back))
     assert "Right." in page and "Hypothesis is not installed here" in page
 
 
 def test_without_hypothesis_a_wrong_answer_gets_the_same_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_it = words(check(give_back))
+    with_it = told(check(give_back))
     monkeypatch.setattr(search, "have_hypothesis", lambda: False)
-    assert words(check(give_back)) == with_it
+    assert told(check(give_back)) == with_it
 
 
 def test_hypothesis_finds_what_only_a_larger_pool_shows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +126,7 @@ def test_a_lambda_and_a_decorated_function_are_told_how_to_be_written() -> None:
         check(lambda free_rows, rows, reuse: rows)
     with pytest.raises(ValueError, match=r"no exercise 'inner'. If a decorator"):
         check(noisy(give_back))
-    assert "Not yet." in words(check(functools.wraps(give_back)(noisy(give_back))))
+    assert "Not yet." in told(check(functools.wraps(give_back)(noisy(give_back))))
 
 
 def test_a_step_wants_the_class() -> None:
@@ -151,7 +141,7 @@ def test_an_answer_that_changes_its_mind_is_told_so() -> None:
         calls.append(1)
         return free_rows if len(calls) == 3 else (free_rows + rows if reuse == "fifo" else rows[::-1] + free_rows)
 
-    assert "must not depend on chance" in words(check(give_back))
+    assert "must not depend on chance" in told(check(give_back))
 
 
 def test_a_debuggers_trace_function_is_put_back() -> None:
@@ -182,11 +172,11 @@ def test_code_that_sleeps_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
         time.sleep(0.02)
         return free_rows + rows if reuse == "fifo" else rows[::-1] + free_rows
 
-    assert "too long" in words(check(give_back))
+    assert "too long" in told(check(give_back))
 
 
 def test_what_a_verdict_says_is_text_and_no_markup() -> None:
-    assert "&lt;i&gt;" in words(shown(core.Verdict("wrong", "<i>", core.Case("<i>"))))
+    assert "&lt;i&gt;" in told(shown(core.Verdict("wrong", "<i>", core.Case("<i>"))))
 
 
 def test_the_sentence_stands_at_the_last_step_of_yours_in_every_case_of_the_bank() -> None:

@@ -12,6 +12,7 @@ from reqpool.lab import Lab
 from reqpool.parts import FramedPlayer
 from reqpool.player import Player
 from reqpool.player.tape import encode
+from tests.in_widgets import everything_in
 
 LABS = {
     "follow": lab.follow,
@@ -25,12 +26,6 @@ def values(control: widgets.Widget) -> Iterator[Any]:
     if hasattr(control, "options"):
         return (one[1] if isinstance(one, tuple) else one for one in control.options)
     return iter(range(control.min, control.max + 1))
-
-
-def everything_in(box: widgets.Widget) -> Iterator[widgets.Widget]:
-    yield box
-    for child in getattr(box, "children", ()):
-        yield from everything_in(child)
 
 
 def players(box: widgets.Widget) -> list[Player]:

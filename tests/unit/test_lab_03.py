@@ -26,6 +26,7 @@ from reqpool.serving.chunk_times import Step, longest_wait, prefill_steps, time_
 from reqpool.serving.counts import step_seconds
 from reqpool.trace import Trace
 from reqpool.views import caption, charts
+from tests.in_widgets import everything_in
 
 LABS = {"in_chunks": lab.in_chunks, "freed_between": lab.freed_between, "waiting_times": lab.waiting_times}
 SETTINGS = [
@@ -37,12 +38,6 @@ def values(control: widgets.Widget) -> Iterator[Any]:
     if hasattr(control, "options"):
         return (one[1] for one in control.options)
     return iter((control.min, control.value, control.max))
-
-
-def everything_in(box: widgets.Widget) -> Iterator[widgets.Widget]:
-    yield box
-    for child in getattr(box, "children", ()):
-        yield from everything_in(child)
 
 
 def players(box: widgets.Widget) -> list[Player]:

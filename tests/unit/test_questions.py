@@ -4,7 +4,6 @@ import base64
 import json
 import re
 import zlib
-from collections.abc import Iterator
 
 import ipywidgets as widgets
 import pytest
@@ -15,23 +14,13 @@ from reqpool.parts import FramedPlayer, prose
 from reqpool.player import Player
 from reqpool.questions import Prediction, Question, QuizQuestion, answering, predict, quiz
 from reqpool.trace import Trace
+from tests.in_widgets import everything_in, told
 
 ROWS = Prediction(
     "which `row`?", why="because of {reason}", seen="look at {place}", choices={1: "row 1", (2,): "row `2`"}
 )
 CELL = Prediction("which cell?", why="because", seen="look")
 FACTS = {"reason": "<this>", "place": "that"}
-
-
-def everything_in(box: widgets.Widget) -> Iterator[widgets.Widget]:
-    yield box
-    for child in getattr(box, "children", ()):
-        yield from everything_in(child)
-
-
-def told(box: widgets.Widget) -> str:
-    """Everything that a person reads there."""
-    return " ".join(one.value for one in everything_in(box) if isinstance(one, widgets.HTML))
 
 
 def in_the_browser(box: widgets.Widget) -> str:
